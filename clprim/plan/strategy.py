@@ -68,6 +68,7 @@ class Strategy(Generic[P]):
         examples: Problems of the family it stands in, that reach every branch of its templates.
         error: Relative root mean square error that a tile has, of random numbers; None where
             results are sums of products.
+        timed: Whether it is worth timing; where left out, if it is preferred.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Strategy(Generic[P]):
     examples: Callable[[], Iterable[Example[Any]]] = _none
     needs: str = ""
     error: Callable[[Any, P], float] | None = None
+    timed: Callable[[P, DeviceTraits], bool] | None = None
 
     @property
     def label(self) -> str:
@@ -173,6 +175,7 @@ def lowered(
         strategy.examples,
         strategy.needs,
         None if error is None else lambda tile, problem: error(tile, of(problem)),
+        None if strategy.timed is None else taken(strategy.timed),
     )
 
 
@@ -300,7 +303,7 @@ class Family(Generic[P]):
     def candidates(self, problem: P, traits: DeviceTraits) -> list[Choice]:
         """Returns the rule's choice, the choices of other strategies' rules, then other tiles.
 
-        Of other strategies those that are preferred, and those whose errors are allowed:
+        Of other strategies those that are worth timing, and those whose errors are allowed:
         beside these stand sums of products, even where they are another family's. All fit. The
         strategies take turns, each with what it promises most next.
         """
@@ -310,7 +313,8 @@ class Family(Generic[P]):
         able.sort(key=lambda entry: first is None or entry[0].name != first.strategy)
         lists: list[list[Choice]] = []
         for strategy, part in able:
-            if strategy.error is None and not strategy.preferred(part, traits):
+            timed = strategy.timed or strategy.preferred
+            if strategy.error is None and not timed(part, traits):
                 continue
             rule = strategy.rule(part, traits)
             tiles = (rule, *strategy.near(rule, part, traits))

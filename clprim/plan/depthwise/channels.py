@@ -21,6 +21,7 @@ from clprim.plan.depthwise.code import (
     add_taps,
     arguments_of,
     around,
+    on_cpus,
     pack_taps,
     passes_cache,
     spread_rows,
@@ -234,4 +235,5 @@ CHANNELS: Strategy[Depthwise] = Strategy(
     examples=_examples,
     needs=NEEDS,
     preferred=_preferred,
+    timed=on_cpus,
 )

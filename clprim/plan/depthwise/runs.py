@@ -22,6 +22,7 @@ from clprim.plan.depthwise.code import (
     is_masked,
     joins_rows,
     near_bands,
+    on_cpus,
     plane_vector,
     prefetches_rows,
     spread_rows,
@@ -265,4 +266,5 @@ RUNS: Strategy[Depthwise] = Strategy(
     examples=_examples,
     needs=NEEDS,
     preferred=_preferred,
+    timed=on_cpus,
 )

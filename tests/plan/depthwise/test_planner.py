@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from planning import CPU, GPU, depthwise, depthwise_weight, numbers, plan_depthwise
 
+from clprim.plan.conv.dense import dense_depthwise
+from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.depthwise.code import joins_rows, unrolls
 
 NARROW = dataclasses.replace(CPU, vector_bytes=16, local_memory=8192)
@@ -301,3 +303,13 @@ def test_a_weight_that_changes_is_not_packed_for_little():
     assert strategy(dataclasses.replace(small, kept=True), shared) == "depthwise/channels"
     assert strategy(small, CPU) == "depthwise/channels"  # work-items do not share vectors
     assert strategy(large, shared) == "depthwise/channels"
+
+
+def test_what_the_rule_leaves_is_timed_as_well():
+    small = dense_depthwise(1, 40, 7, stride=2, last=True)
+    traits = dataclasses.replace(CPU, sub_group_size=16)
+    for what in (dataclasses.replace(small, kept=False), dense_depthwise(8, 32, 14, 5)):
+        chosen, *others = CONVOLUTIONS.candidates(what, traits)
+        assert chosen.strategy in ("depthwise/windows", "depthwise/planes")
+        left = "channels" if what.w_shape[2] == 3 else "runs"
+        assert f"depthwise/{left}" in {other.strategy for other in others}
