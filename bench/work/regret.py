@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import statistics
@@ -142,16 +143,17 @@ def measure(
     rngs = {group: random.Random(f"{seed} {group}") for group in groups}
     begun = last = time.perf_counter()
     found: list[Row] = []
-    while last - begun < seconds:
-        for group in groups:
-            title, run = draw(group, rngs[group])
-            cases = record(run)
-            tuned = tune(cases[0], effort) if cases else None
-            if tuned is not None:
-                found.append(Row(group, title, tuned, _after(tuned) if after else None))
-            now = time.perf_counter()
-            progress(f"{group}: {title}", (now - last) / seconds)
-            last = now
+    for group in itertools.cycle(groups):
+        if last - begun >= seconds:
+            break
+        title, run = draw(group, rngs[group])
+        cases = record(run)
+        tuned = tune(cases[0], effort) if cases else None
+        if tuned is not None:
+            found.append(Row(group, title, tuned, _after(tuned) if after else None))
+        now = time.perf_counter()
+        progress(f"{group}: {title}", (now - last) / seconds)
+        last = now
     return found
 
 
