@@ -149,7 +149,8 @@ class CompiledOutcome:
     """What came of a compiled network.
 
     Attributes:
-        training: Distance from the network on the device: outputs, gradients, statistics.
+        training: Distances from the network on the device, of two calls: outputs, gradients,
+            statistics.
         inference: Likewise, of outputs.
         float32, usual: Errors of training, as `errors` returns them, and PyTorch's own.
         exact, usually: Errors of inference, and PyTorch's own.
@@ -159,7 +160,7 @@ class CompiledOutcome:
         seconds: For all of it.
     """
 
-    training: tuple[float, float, float]
+    training: tuple[float, ...]
     inference: float
     float32: tuple[Any, ...]
     usual: tuple[Any, ...]
@@ -175,7 +176,8 @@ class CompiledOutcome:
         pairs = zip(self.float32[:3], self.usual[:3], (FLOOR, FLIPS, FLIPS), strict=True)
         near = all(a <= max(c, TIMES * b) for a, b, c in pairs)
         near &= self.exact <= max(FLOOR, TIMES * self.usually)
-        return near and max(*self.training, self.inference) <= SAME and not self.on_cpu
+        same = all(each <= SAME for each in (*self.training, self.inference))
+        return near and same and not self.on_cpu
 
 
 def compare_compiled(network: Network, name="NHWC"):
@@ -191,6 +193,7 @@ def compare_compiled(network: Network, name="NHWC"):
     on_cpu.counts.clear()
     began = time.perf_counter()
     nets = [copy.deepcopy(model).to("opencl", **how) for _ in range(2)]
+    training: list[float] = []
     with recordings() as found:
         runs = nets[0], torch.compile(nets[1], backend="clprim")
         for turn in range(2):
@@ -200,8 +203,8 @@ def compare_compiled(network: Network, name="NHWC"):
             states = [[b.cpu().double() for b in net.buffers()] for net in nets]
             (a, slopes), (b, others) = each
             names = [k for k, v in slopes.items() if v is not None]
-            training = distance(b, a), distance(*([s[k] for k in names] for s in (others, slopes)))
-            training = *training, distance(states[1], states[0]) if states[0] else 0.0
+            training += distance(b, a), distance(*([s[k] for k in names] for s in (others, slopes)))
+            training += [distance(states[1], states[0])] if states[0] else []
             for net in nets:
                 net.zero_grad()
         trained = len(found)
@@ -218,7 +221,8 @@ def compare_compiled(network: Network, name="NHWC"):
     torch.opencl.empty_cache()
     counts = [sum(map(converts, each.replay.graph.nodes)) if how else 0 for each in found]
     return CompiledOutcome(
-        training, distance(ends[1], ends[0]), float32, usual, distance(ends[1], right), usually,
+        tuple(training), distance(ends[1], ends[0]),
+        float32, usual, distance(ends[1], right), usually,
         (sum(counts[:trained]), sum(counts[trained:])),
         tuple(sorted(on_cpu.counts)), time.perf_counter() - began,
     )  # fmt: skip
