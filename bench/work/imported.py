@@ -36,7 +36,7 @@ _BATCHES = (1, 8)
 # As of `bench.work.nets`.
 _CALLS, _SECONDS, _QUICK_SECONDS, _CALM, _AGREE = 2, 0.03, 0.001, 0.1, 1e-4
 # Numbers this small say nothing: errors are relative to the largest of an output.
-_TINY = 1e-3
+_TINY = 1e-2
 
 
 @dataclass(frozen=True)
