@@ -91,6 +91,12 @@ def test_strides_stay_sums_where_weights_come_from_afar_or_channels_are_few():
         assert not pays_winograd(what, CPU2, winograd_tile(what, CPU2))
 
 
+def test_long_strides_have_no_transforms():
+    for stride, taps, able in ((4, 8, True), (16, 32, False)):
+        what = replace(convolution(8, 64, 224, 64, taps, stride=stride, last=True), error=1e-3)
+        assert winograd_applicable(what, CPU2) == able
+
+
 def test_windows_of_a_stride_need_several_taps_in_a_phase():
     def takes(kernel, **options):
         what = replace(convolution(8, 32, 28, 32, kernel, **options), error=1e-4)
