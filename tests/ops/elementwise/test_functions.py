@@ -154,6 +154,7 @@ def test_names_signatures_and_docstrings():
             "fold_batch_norm",
             "pack_weight",
             "einsum",  # of several products
+            "deform_conv2d",  # likewise
             "allclose",  # a bool of Python's
             "nearest",  # distances and indices
         )
