@@ -155,6 +155,7 @@ def test_names_signatures_and_docstrings():
             "pack_weight",
             "einsum",  # of several products
             "deform_conv2d",  # likewise
+            "det",  # likewise
             "allclose",  # a bool of Python's
             "nearest",  # distances and indices
         )
