@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+import clprim
 from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray, zeros
 from clprim.call.call import bind
@@ -179,7 +179,7 @@ def _right(
         if expected is None:
             expected, allowed = result, error
         if error and result.dtype != case.problem.value:
-            error += float(ml_dtypes.finfo(result.dtype).eps)  # type: ignore[no-untyped-call]
+            error += float(clprim.finfo(result.dtype).eps)
         if not _agree(result, expected, error + allowed):
             wrong.append(str(choice))
     calls = {c: run for c, run in built.items() if c == tried[0] or str(c) not in wrong}

@@ -384,3 +384,15 @@ def test_excerpt_shows_the_users_lines(traits):
     assert shown.count("// ← expr") == 3
     assert "#line" not in shown
     assert len(shown.splitlines()) <= 30
+
+
+def test_the_command_needs_no_package_that_is_optional():
+    """README's first command installs none of these."""
+    code = (
+        "import sys\n"
+        "for name in ('ml_dtypes', 'torch', 'onnx', 'matplotlib', 'rich', 'typer', 'skimage'):\n"
+        "    sys.modules[name] = None\n"
+        "import clprim.command.cli, clprim.ops, clprim.tune.measure"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
