@@ -10,13 +10,12 @@ import numpy as np
 
 from clprim import dtypes
 from clprim.arrays.array import Array
-from clprim.call.arguments import check_aliases, check_out
+from clprim.call.arguments import check_aliases, check_out, check_side
 from clprim.call.partials import default_results
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes
 from clprim.call.signature import outputs_of
 from clprim.call.strings import Strings
-from clprim.dtypes import is_integer
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import register
 from clprim.language.pairs import define_pairs
@@ -156,8 +155,7 @@ class Pairs(Strings):
         options = Options(*request.options)
         inputs = request.operands
         axis = options.axis
-        if not is_integer(axis) or axis not in (-1, -2):
-            raise ShapeError(f"{what}: axis={quoted(axis)}: expected -1 (columns) or -2 (rows)")
+        check_side(what, axis)
         own, shared = definition.own, definition.shared
         pairs = self.shape_of([a.shape for a in inputs])
         depth = broadcast_shapes(what, [a.shape[-1:] for a in inputs[:own]])[0] if own else 1

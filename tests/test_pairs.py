@@ -415,6 +415,9 @@ def test_refusals(device):
         op(cp.zeros((4, 5, 3)), x)
     with pytest.raises(cp.ShapeError, match="expected -1"):
         op(x, x, axis=0)
+    for axis in (0, 2, True, "rows"):
+        with pytest.raises(cp.ShapeError, match=r"gradient of .*expected -1"):
+            op.gradient()(x, cp.zeros((1, 5, 3)), grad=1.0, axis=axis)
     with pytest.raises(cp.ShapeError, match="do not broadcast"):
         op(x, cp.zeros((1, 5, 2)))
     with pytest.raises(cp.DTypeError, match="floating"):

@@ -209,3 +209,13 @@ def result_dtypes(what: str, result_type: object, results: int) -> tuple[Any, ..
             f"{what}: result_type= names {len(result_type)} dtypes for {results} results"
         )
     return tuple(as_dtype(d) for d in result_type)
+
+
+def check_side(what: str, axis: Any) -> None:
+    """Refuses an axis of pairs that is neither columns nor rows.
+
+    Raises:
+        ShapeError: Says what was given.
+    """
+    if not is_integer(axis) or axis not in (-1, -2):
+        raise ShapeError(f"{what}: axis={quoted(axis)}: expected -1 (columns) or -2 (rows)")

@@ -235,6 +235,11 @@ def _problem(text: str) -> Callable[[], Any]:
             ) from None
         if min(shapes[-1]) < 1:
             raise ShapeError(f"--problem {text!r}: {word!r}: sizes of at least 1 are expected")
+    if not shapes:
+        raise ShapeError(
+            f"--problem {text!r}: expected the shapes of the arrays of {name} as well, as in "
+            "'matmul 64,128 128,32'"
+        )
     dtype, memory = (told.pop(key, None) for key in _OF_ARRAYS)
     as_dtype(dtype or "float32")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clprim.arrays.creation import full
+from clprim.call.arguments import check_side
 from clprim.call.scalars import check_count
 from clprim.errors import DefinitionError, ShapeError
 from clprim.gradients.arguments import as_names, as_tuple, is_array
@@ -82,6 +83,7 @@ class PairsGradient:
         real = "double" if double else "float"
         dtype = np.dtype(np.float64 if double else np.float32)
         check_count(self._what, len(args), definition.inputs, definition.scalars)
+        check_side(self._what, axis)
         shape = pairs.shape_of([a.shape for a in arrays])
         kept = shape[:-1] if axis == -1 else (*shape[:-2], shape[-1])
         if definition.spread:

@@ -104,6 +104,7 @@ def test_tables_are_shared(device, clprim, folder):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (("--problem", "conv2d"), "expected the shapes of the arrays of conv2d"),
         (("--problem", "nothing 3"), "clprim.ops has no operator 'nothing'"),
         (("--problem", ""), "clprim.ops has no operator ''"),
         (("--problem", "__all__ 3"), "clprim.ops has no operator '__all__'"),
