@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from clprim.language.names import BUILTINS, COMPONENTWISE, INTEGER_FORMS
+from clprim.language.names import BUILTINS, COMPONENTWISE, INTEGER_FORMS, PREDICATES
 from clprim.language.operands import operand_number
 from clprim.language.snippet import Snippet
 from clprim.language.tree import (
@@ -85,6 +85,7 @@ def _declared(variable: Node, local: set[str]) -> str:
 
 
 def _is_operands(type_name: str) -> bool:
+    type_name = type_name.removeprefix("const ")
     return type_name.startswith("typeof_") and not type_name.startswith("typeof_w")
 
 
@@ -93,7 +94,7 @@ def needs_float(*snippets: Snippet) -> bool:
     return any(
         (token.kind == "number" and not _PLAIN_INTEGER.match(token.text))
         or (token.kind == "name" and _FLOAT_CONSTANTS.match(token.text) is not None)
-        or (token.text in COMPONENTWISE and token.text not in INTEGER_FORMS)
+        or (token.text in COMPONENTWISE | PREDICATES and token.text not in INTEGER_FORMS)
         for snippet in snippets
         for token in snippet.tokens
     )
@@ -147,6 +148,9 @@ def _kind_of(node: Node, given: list[_Kind], local: set[str]) -> _Kind:
         case Call(function) if function in COMPONENTWISE:
             _require(_Kind.VECTOR in kinds)
             return _Kind.VECTOR
+        case Call(function) if function in PREDICATES:
+            _require(given == [_Kind.VECTOR])
+            return _Kind.MASK
         case Cast():
             return _Kind.VECTOR
     raise _Differs

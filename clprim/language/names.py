@@ -62,6 +62,8 @@ UNIFIED = {
     **dict.fromkeys("clamp fma mad mix".split(), 3),
 }
 COMPONENTWISE = frozenset([*_UNARY, *UNIFIED])
+# What asks of every component: 1 for a scalar, -1 in a vector.
+PREDICATES = frozenset("isfinite isinf isnan isnormal signbit".split())
 # Of these, some compilers compute vectors wrongly: `DeviceTraits.vector_trigonometry`.
 TRIGONOMETRY = ("cos", "sin", "tan")
 # Of these, what IEEE 754 or the definition settles to the last bit.

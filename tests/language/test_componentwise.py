@@ -24,6 +24,9 @@ VECTORS = [
     "y0 = x0 & x1 | x0 ^ x1;",
     "y0 = x0 + M_PI_F + INFINITY;",
     "y0 = x0 // comment",
+    "y0 = isnan(x0) ? 0 : x0;",
+    "y0 = isinf(x0) || !isfinite(x1) ? x0 : 0;",
+    "const typeof_y0 limit = w0; y0 = isnan(limit) || x0 < limit ? limit : x0;",
 ]
 SCALARS = [
     "y0 = x0 > 0;",  # 1 for a scalar, -1 in a vector
@@ -60,7 +63,10 @@ SCALARS = [
     "y0 = any(x0);",
     "y0 = dot(x0, x1);",
     "y0 = length(x0);",
-    "y0 = isnan(x0) ? 0 : x0;",
+    "y0 = isnan(x0);",
+    "y0 = isnan(w0) ? w0 : x0;",
+    "y0 = isgreater(x0, x1) ? x0 : x1;",
+    "const float v = x0; y0 = v;",
     "y0 = select(x0, x1, x0 > 0);",
     "y0 = convert_int(x0);",
     "y0 = as_int(x0);",
@@ -102,6 +108,7 @@ def test_what_may_differ_runs_element_by_element(expr):
         ("y0 = x0 + .5f;", True),
         ("y0 = x0 + INFINITY;", True),
         ("y0 = x0 * M_PI_F;", True),
+        ("y0 = isnan(x0) ? 0 : x0;", True),
     ],
 )
 def test_literals_that_need_a_floating_type(expr, expected):
