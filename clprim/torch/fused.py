@@ -6,6 +6,7 @@ import copy
 import operator
 import warnings
 from collections.abc import Hashable
+from itertools import chain
 from typing import Any
 
 import torch
@@ -72,8 +73,8 @@ class Forward:
         self._model = model
         self._graphs = Graphs(type(model).__name__)
         self._take(Weights())
-        # Where the network has its tensors and layers: in which dictionary, by which name, which.
-        self._places: list[tuple[dict[str, Any], str]] = []
+        # What layers keep their parameters, buffers and layers in, and all of these in order.
+        self._places: list[dict[str, Any]] = []
         self._things: list[Any] = []
         self._told: set[str] = set()
 
@@ -149,16 +150,17 @@ class Forward:
 
     def _look(self) -> None:
         """Finds the network's tensors anew where one of them, or a layer, is another one."""
-        now = [where.get(name) for where, name in self._places]
-        if self._things and all(map(operator.is_, now, self._things)):
+        # Done at every call, before anything is launched: no loop of Python's own.
+        now = [*chain.from_iterable(map(dict.values, self._places))]
+        if now and len(now) == len(self._things) and all(map(operator.is_, now, self._things)):
             weights = self._weights.now(self._weights.tensors)
             if weights is not self._weights:
                 self._take(weights)
             return
         kinds = "_parameters", "_buffers", "_modules"
-        found = [getattr(m, kind) for m in self._model.modules() for kind in kinds]
-        self._places = [(where, name) for where in found for name in where]
-        self._things = [where[name] for where, name in self._places]
+        self._places = [getattr(m, kind) for m in self._model.modules() for kind in kinds]
+        self._places = [where for where in self._places if where]
+        self._things = [*chain.from_iterable(map(dict.values, self._places))]
         tensors = [t for t in self._things if isinstance(t, torch.Tensor)]
         self._take(Weights([*{id(t): t for t in tensors}.values()]))
 

@@ -32,7 +32,7 @@ class Weights:
     ) -> None:
         self.tensors = [*tensors]
         self.kept, self.frozen = kept, frozen
-        self._places = [t.data_ptr() for t in self.tensors]
+        self._places = _addresses(self.tensors)
         self._packed: dict[int, PackedWeight] = {}
         self.first: dict[int, int] = {}
         self.uncounted = False
@@ -46,7 +46,7 @@ class Weights:
         if self.frozen and self.tensors:
             return self
         # No two storages have one address.
-        if [t.data_ptr() for t in tensors] == self._places:
+        if _addresses(tensors) == self._places:
             self.tensors = [*tensors]
             return self
         return Weights(tensors, kept=self.kept, frozen=self.frozen)
@@ -68,3 +68,7 @@ class Weights:
                 if not self.frozen:
                     self.first.setdefault(n, tensor._version)
         return found
+
+
+def _addresses(tensors: Sequence[torch.Tensor]) -> list[int]:
+    return [*map(torch.Tensor.data_ptr, tensors)]  # a subclass has no other one
