@@ -20,6 +20,8 @@ from clprim.torch.graphs import OVERLAP, Graphs, Recorded
 from clprim.torch.memory import on_device
 from clprim.torch.weights import Weights
 
+_GRADIENTS = "with gradients (torch.no_grad() computes none)"
+
 
 def fuse(model: Any) -> Any:
     """Returns a copy of a network in eval mode that launches fewer kernels, one after another.
@@ -83,18 +85,22 @@ class Forward:
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Runs the network."""
-        given = self._given(args, options)
-        if isinstance(given, str):
-            if given not in self._told:
-                self._told.add(given)
+        tensors, key, why = self._given(args, options)
+        ahead = None if why else self._graphs.ahead(tensors, key)
+        why = self._unfit() or why
+        if why:
+            if why not in self._told:
+                self._told.add(why)
                 warnings.warn(
-                    f"clprim.torch.fuse of {self._graphs.what}: {given}: it runs as the network "
+                    f"clprim.torch.fuse of {self._graphs.what}: {why}: it runs as the network "
                     "does, each layer by itself",
                     stacklevel=2,
                 )
             return self._run(args, options)
         try:
-            return self._graphs(*given)
+            return self._graphs(
+                lambda: self._run(args, options), tensors, self._weights, key, ahead
+            )
         except TraceEndedError as error:
             raise self._refused(error) from error
 
@@ -104,17 +110,20 @@ class Forward:
         Raises:
             DefinitionError: It runs as the network does, or reads what tensors hold.
         """
-        given = self._given(args, options)
+        tensors, key, why = self._given(args, options)
+        why = self._unfit() or why
         found: Recorded | None = None
-        if not isinstance(given, str):
+        if not why:
             try:
-                found = self._graphs.recorded(*given)
+                found = self._graphs.recorded(
+                    lambda: self._run(args, options), tensors, self._weights, key
+                )
             except TraceEndedError as error:
                 raise self._refused(error) from error
-            given = OVERLAP
+            why = OVERLAP
         if found is None:
             raise DefinitionError(
-                f"clprim.torch.fuse of {self._graphs.what}: {given}: it runs as the network does"
+                f"clprim.torch.fuse of {self._graphs.what}: {why}: it runs as the network does"
             )
         return explained(found)
 
@@ -128,29 +137,32 @@ class Forward:
             'torch.compile(model, backend="clprim") runs such networks in parts'
         )
 
-    def _given(self, args: Any, options: Any) -> Any:
-        """Returns what a call of the graphs takes, or why the network runs as it is."""
+    def _given(self, args: Any, options: Any) -> tuple[list[torch.Tensor], Hashable, str]:
+        """Returns a call's tensors, what else decides, and why the network runs as it is."""
         leaves, form = tree_flatten((args, options))
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-        self._look()
         if self._model.training:
-            return "in training mode"
-        if not self._are_there:
-            return f"with parameters or buffers that are not on {private.NAME!r}"
+            return tensors, None, "in training mode"
         if not all(map(on_device, tensors)):
-            return f"with arguments that are not on {private.NAME!r}"
-        if torch.is_grad_enabled() and any(
-            t.requires_grad for t in (*tensors, *self._weights.tensors)
-        ):
-            return "with gradients (torch.no_grad() computes none)"
+            return tensors, None, f"with arguments that are not on {private.NAME!r}"
+        if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+            return tensors, None, _GRADIENTS
         rest = [None if isinstance(leaf, torch.Tensor) else _named(leaf) for leaf in leaves]
         cast = torch.is_autocast_enabled(private.NAME) and torch.get_autocast_dtype(private.NAME)
-        key = tuple(rest), form, cast
-        return lambda: self._run(args, options), tensors, self._weights, key
+        return tensors, (tuple(rest), form, cast), ""
+
+    def _unfit(self) -> str:
+        """Looks at the network's tensors; returns why it runs as it is."""
+        self._look()
+        if not self._are_there:
+            return f"with parameters or buffers that are not on {private.NAME!r}"
+        if torch.is_grad_enabled() and any(t.requires_grad for t in self._weights.tensors):
+            return _GRADIENTS
+        return ""
 
     def _look(self) -> None:
         """Finds the network's tensors anew where one of them, or a layer, is another one."""
-        # Done at every call, before anything is launched: no loop of Python's own.
+        # Done at every call: no loop of Python's own.
         now = [*chain.from_iterable(map(dict.values, self._places))]
         if now and len(now) == len(self._things) and all(map(operator.is_, now, self._things)):
             weights = self._weights.now(self._weights.tensors)

@@ -12,7 +12,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from pyopencl.tools import PooledBuffer
@@ -82,9 +82,29 @@ class Recorded:
         self._watched = [n for n in weights.first if id(bound[n].weight) in sources]
         # What another signature has kept may be of older ones; then the first call makes it again.
         self._versions = [weights.first[n] for n in self._watched]
+        self._repeatable = not (self._written or any(s.draws for s in self.replay.steps))
 
-    def __call__(self, tensors: Sequence[torch.Tensor], weights: Weights) -> Any:
-        """Runs it on the tensors of a call."""
+    def ahead(self, tensors: Sequence[torch.Tensor]) -> list[Any] | None:
+        """Launches it before anybody has looked at weights, so that the device has begun.
+
+        Returns:
+            Memory for a call with the same tensors; None where running twice is not running once.
+        """
+        return self._launched(tensors) if self._repeatable else None
+
+    def __call__(
+        self,
+        tensors: Sequence[torch.Tensor],
+        weights: Weights,
+        memory: list[Any] | None = None,
+    ) -> Any:
+        """Runs it on the tensors of a call.
+
+        Args:
+            tensors: The call's.
+            weights: As they are now.
+            memory: What `ahead` has returned, if it was called.
+        """
         if self._watched:
             # Versions are PyTorch's count of what was written to a tensor.
             versions = [weights.tensors[n]._version for n in self._watched]
@@ -92,9 +112,9 @@ class Recorded:
                 with on(self._device):
                     for kept in self._kept:
                         kept.renew()
-                self._versions = versions
-        given = [private.storage_of(t).clprim.root.base_data for t in tensors]
-        memory = self.replay(given)
+                self._versions, memory = versions, None
+        if memory is None:
+            memory = self._launched(tensors)
         if self._written:
             every = [*tensors, *weights.tensors]
             changed = [every[n] for n in self._written if not every[n].is_inference()]
@@ -102,6 +122,9 @@ class Recorded:
         whole: dict[Buffer, torch.Tensor] = {}
         found = [make(tensors, memory, whole) for make in self._makers]
         return found[0] if self._form.is_leaf() else tree_unflatten(found, self._form)
+
+    def _launched(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
+        return self.replay([private.storage_of(t).clprim.root.base_data for t in tensors])
 
     def _makers_of(
         self, results: Sequence[Any], given: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]
@@ -150,6 +173,13 @@ class Recorded:
             return _seen_as(base, kind, shape, steps, offset)
 
         return make
+
+
+class Ahead(NamedTuple):
+    """What was launched before it was known whether it is right, and the memory it writes."""
+
+    recorded: Recorded
+    memory: list[Any]
 
 
 def _is_made(result: Any) -> bool:
@@ -225,6 +255,7 @@ class Graphs:
         tensors: Sequence[torch.Tensor],
         weights: Weights,
         key: Hashable = (),
+        ahead: Ahead | None = None,
     ) -> Any:
         """Returns what a function does, which is called where a signature is new.
 
@@ -234,6 +265,7 @@ class Graphs:
             tensors: Its arguments, on the device.
             weights: What else it reads; what is known is forgotten where they are others.
             key: All else that decides what it does.
+            ahead: What `ahead` has launched for this call.
 
         Raises:
             TraceEndedError: It did what no trace can note.
@@ -244,7 +276,27 @@ class Graphs:
         if found is None:
             self._tell(f"{OVERLAP}: its kernels run one by one")
             return function()
-        return found(tensors, weights)
+        memory = ahead.memory if ahead is not None and ahead.recorded is found else None
+        return found(tensors, weights, memory)
+
+    def ahead(self, tensors: Sequence[torch.Tensor], key: Hashable = ()) -> Ahead | None:
+        """Launches what such a call launched last time, before anybody looks at weights.
+
+        Args:
+            tensors: The call's, on the device.
+            key: As for the call.
+        """
+        if tracing.active.now is not None:
+            return None
+        place = (*tensors, *self._weights.tensors[:1])
+        found: Recorded | None = run_on(place, self._seen, tensors, key)
+        memory = None if found is None else found.ahead(tensors)
+        return None if found is None or memory is None else Ahead(found, memory)
+
+    def _seen(self, tensors: Sequence[torch.Tensor], key: Hashable) -> Recorded | None:
+        whole = current_device().index, current_options(), key, _signature(tensors)
+        with self._lock:
+            return self._known.get(whole)
 
     def _tell(self, why: str) -> None:
         """Warns, the first time that there is this reason."""

@@ -248,3 +248,37 @@ class Asks(nn.Module):
 def test_what_depends_on_what_tensors_hold_is_refused():
     with pytest.raises(cp.DefinitionError, match=r"Asks: a download, at .*test_fused.py:\d+"):
         ct.fuse(Asks().eval())(torch.ones(2, device=D))
+
+
+class Noisy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        return x * self.weight + torch.rand_like(x)
+
+
+def test_kernels_run_once_a_call_whatever_is_written_between_calls():
+    x = torch.randn(2, 3, 6, 5).to(D)
+    fused = ct.fuse(nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()).eval().to(D))
+    with torch.no_grad():
+        first = fused(x)
+        with cp.profile() as p:
+            again = fused(x)
+        assert len(p.events) == 1
+        assert torch.equal(again, first)
+        fused[0].weight.mul_(2), fused[0].bias.mul_(2)
+        torch.testing.assert_close(fused(x), first * 2)
+        fused[0].weight = nn.Parameter(torch.zeros_like(fused[0].weight))
+        assert torch.equal(fused(x)[0, :, 0, 0], fused[0].bias.relu())
+        with cp.profile() as p:
+            fused(x)
+        assert len(p.events) == 1
+        # What draws random numbers draws them once.
+        noisy, y = ct.fuse(Noisy().eval().to(D)), torch.zeros(2, 4).to(D)
+        noisy(y)
+        torch.manual_seed(3)
+        found = [noisy(y) for _ in range(3)]
+        torch.manual_seed(3)
+        assert all(torch.equal(f, 0 * y + torch.rand_like(y)) for f in found)
