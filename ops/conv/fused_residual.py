@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from clprim.arrays.formats import order_like
 from clprim.call.arguments import check_array
+from clprim.call.block import NAME, Settings
 from clprim.call.forms import Form, register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target
 from clprim.dtypes import AnyDType
@@ -21,7 +22,7 @@ from clprim.ops.conv.arguments import (
     placed,
     result_of,
 )
-from clprim.ops.conv.windows import Pair, Windows, keys, whole_numbers, windows
+from clprim.ops.conv.windows import Pair, Windows, whole_numbers, windows
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.shared.epilogue import check_epilogue
 from clprim.plan.conv.lowering import forward
@@ -37,37 +38,10 @@ from clprim.runtime.device import Device
 from clprim.traits import DeviceTraits
 
 ADD = "y0 = y0 + x0;"
-_WHAT = "inverted_residual"
+# Of a core's own cache: weights that are there again for the next rows, beside what these take.
+_NEAR = 1 / 8
+_WHAT = NAME
 _ALGORITHMS = ("fused", "separate")
-
-
-class Settings(NamedTuple):
-    """What a block is told beside its arrays.
-
-    Attributes:
-        expands: Whether there is a first convolution.
-        b_expand, b_depthwise, b_project: Which biases there are.
-        stride, padding, dilation: Of the depthwise convolution.
-        activation: A snippet, or None.
-        residual: Whether the input is added; None for wherever it can be.
-        algorithm: ``auto``, ``fused`` or ``separate``.
-    """
-
-    expands: bool
-    b_expand: bool
-    b_depthwise: bool
-    b_project: bool
-    stride: Pair
-    padding: Pair
-    dilation: Pair
-    activation: str | None
-    residual: bool | None
-    algorithm: str
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What tells apart settings that mean something else."""
-        return (*self[:4], keys(*self[4:7]), *self[7:])
 
 
 @dataclass(frozen=True)
@@ -192,16 +166,17 @@ class _Block(Primitive):
             )
         added = same if told.residual is None else bool(told.residual)
 
-        stages = _Stages(target, told.activation)
+        stages = _Stages(target, told.activations)
         dtype = x.dtype
         if expand is not None:
             dtype = stages.stage("b_expand", dtype, expand, biases[0], middle)
         dtype = stages.stage("b_depthwise", dtype, taps, biases[1], after)
         dtype = stages.stage("b_project", dtype, project, biases[2], shape, last=True)
-        read = check_epilogue(
-            _WHAT, target, ADD if added else None, (x,) if added else (), shape, stages.values[-1]
-        )
-        kept = [a for a in (x, *weights, *biases) if a is not None]
+        text, extras = told.epilogue, request.operands[len(request.operands) - told.extras :]
+        if text is None:
+            text, extras = (ADD, (x,)) if added else (None, ())
+        read = check_epilogue(_WHAT, target, text, extras, shape, stages.values[-1])
+        kept = [a for a in (x, *weights, *biases, *extras) if a is not None]
         check_result(_WHAT, out, target, shape, dtype, inputs=kept, extras=(), beta=0)
         place, result = result_of("y", out, shape, dtype, order_like(x))
         middles = middle, after
@@ -218,11 +193,12 @@ class _Block(Primitive):
         told = problem.settings
         names = ["y0", "x", *(["w_expand"] if told.expands else []), "w_depthwise", "w_project"]
         parts = ("expand_bias", "taps_bias", "bias")
-        return [*names, *(n for n, bias in zip(parts, told[1:4], strict=True) if bias), "x0"]
+        names += [n for n, bias in zip(parts, told[1:4], strict=True) if bias]
+        return [*names, *(f"x{n}" for n in range(told.extras))]
 
     def snippets(self, problem: _Problem) -> Mapping[str, str]:
-        """The activation."""
-        return problem.stages.activation.texts
+        """The activations."""
+        return {k: v for a in problem.stages.activations for k, v in a.texts.items()}
 
     def plan(self, problem: _Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
@@ -232,10 +208,12 @@ class _Block(Primitive):
             raise NoPlanError
         # Without an expansion the kernel copies its input, which pays by vectors of channels only.
         copies = expand is None and x.strides[1] != x.dtype.itemsize
-        if algorithm == "auto" and (copies or not traits.is_cpu):
+        weights = sum(w.size for w in problem.weights if w is not None)
+        far = weights * x.dtype.itemsize > _NEAR * traits.l2_bytes
+        if algorithm == "auto" and (copies or far or not traits.is_cpu):
             raise NoPlanError
-        activation = stages.activation
-        somewhere = activation.arrays or activation.sizes  # of the middle, which is nowhere
+        # Of the middle, which is nowhere.
+        somewhere = any(a.arrays or a.sizes for a in stages.activations)
         fused = None
         if len(set(stages.values)) == 1 and not somewhere:
             fused = plan_inverted_residual(_block(problem), traits)
@@ -266,7 +244,7 @@ def _block(problem: _Problem) -> InvertedResidual:
     def product(source: Place, w: Operand, axes: Windows, result: Place, n: int) -> Convolution:
         """The convolution number ``n``, from the last one: -1."""
         images, channels, outputs = x.shape[0], w.shape[1], w.shape[0]
-        follows = problem.read if n == -1 else stages.activation
+        follows = problem.read if n == -1 else stages.activations[n + 1]
         return Convolution(
             name="conv2d",
             direction="forward",
@@ -300,15 +278,15 @@ class _Stages:
     Attributes:
         values: dtypes that each adds up in.
         biases: The bias of each, if it has one.
-        activation: What follows the first ones.
+        activations: What follows the first ones.
     """
 
-    def __init__(self, target: Target, activation: str | None) -> None:
+    def __init__(self, target: Target, activations: tuple[str | None, str | None]) -> None:
         self._target = target
-        self._text = activation
+        self._texts = activations
         self.values: list[AnyDType] = []
         self.biases: list[list[Place]] = []
-        self.activation: Epilogue[Read] = Epilogue()
+        self.activations: list[Epilogue[Read]] = []
 
     def stage(
         self,
@@ -325,9 +303,9 @@ class _Stages:
         self.values.append(value)
         self.biases.append(bias_place(f"{_WHAT}, {bias_name}", self._target, bias, shape, value))
         if not last:
-            self.activation = check_epilogue(
-                f"{_WHAT}, activation", self._target, self._text, (), shape, value
-            )
+            text = self._texts[bias_name == "b_depthwise"]
+            found = check_epilogue(f"{_WHAT}, activation", self._target, text, (), shape, value)
+            self.activations.append(found)
         return result
 
 

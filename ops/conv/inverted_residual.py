@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.arrays.array import Array
+from clprim.call.block import Settings
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.primitive import NoPlanError, run
 from clprim.ops.conv.forward import conv2d
-from clprim.ops.conv.fused_residual import ADD, BLOCK, Settings, adds
-from clprim.ops.conv.windows import Pair
+from clprim.ops.conv.fused_residual import ADD, BLOCK, adds
+from clprim.ops.conv.windows import Pair, keys
 from clprim.ops.registry import operator
 
 _CLIP = "y0 = clamp(y0, 0, 6);"
@@ -58,7 +59,8 @@ def inverted_residual(
             shape.
         out: (N, O, OH, OW), where the result goes.
         algorithm: ``"fused"``, ``"separate"`` (three convolutions), or ``"auto"``: fused on CPUs
-            wherever some rows fit into local memory, but contiguous blocks without an expansion.
+            wherever some rows fit into local memory and all weights into a core's cache, but
+            contiguous blocks without an expansion.
 
     Returns:
         (N, O, OH, OW) in the memory format of ``x``. Of half precision, ``"fused"`` does not round
@@ -93,7 +95,7 @@ def inverted_residual(
         stride,
         padding,
         dilation,
-        activation,
+        (activation, activation),
         residual,
         algorithm,
     )
@@ -105,8 +107,10 @@ def inverted_residual(
     added = [b for b in biases if b is not None]
     arrays = [x, *expand, matrix_of(w_depthwise), matrix_of(w_project), *added, x]
     outs = () if out is None else (out,)
+    # Equal only where settings mean the same.
+    key = (*told[:4], keys(stride, padding, dilation), *told[7:])
     try:
-        return run(BLOCK, arrays, (), outs, told, told.key, kept)[0]
+        return run(BLOCK, arrays, (), outs, told, key, kept)[0]
     except NoPlanError:
         pass
     y = x

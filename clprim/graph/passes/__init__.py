@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from clprim.graph import check
 from clprim.graph.graph import Graph
+from clprim.graph.passes.blocks import blocks
 from clprim.graph.passes.constants import constants, packed
 from clprim.graph.passes.dead import dead
 from clprim.graph.passes.elementwise import elementwise
@@ -41,6 +42,7 @@ PASSES: tuple[Pass, ...] = (
     formats,
     in_place,
     siblings,
+    blocks,
     overwrite,
     packed,
     dead,
@@ -53,6 +55,7 @@ BOUNDS: dict[Pass, check.Units] = {
     stores: {"float16": 8.0, "bfloat16": 8.0},
     gates: check.SUMS,
     formats: check.SUMS,
+    blocks: check.SUMS,
     # Of other strides a reduction may add up in another order.
     in_place: {"float16": 2.0, "bfloat16": 2.0, "float32": 16.0, "float64": 64.0},
 }

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from clprim.dtypes import AnyDType, stored_type
 from clprim.plan.arguments import Arguments
 from clprim.plan.depthwise.code import add_place, pack_taps, spread_rows
+from clprim.plan.epilogue import Epilogue
 from clprim.plan.fused.residual_tiles import (
     InvertedResidual,
     ResidualTiles,
@@ -43,9 +45,9 @@ class InvertedCode(KernelCode):
         expand: Rows and vectors of the first product's tile; None where there is no product.
         kernel, stride: Of the depthwise convolution where its taps are unrolled; else (0, 0).
         rows, columns: Of its tile.
-        activation: The snippet after the first two; it may be empty.
-        vector_activation: Whether it computes the same on vectors.
-        expand_bias, taps_bias: What is added before it.
+        activations: The snippets after the first two, which may be empty, and for each whether it
+            computes the same on vectors.
+        expand_bias, taps_bias: What is added before them.
         project: The last product, as matrix products are printed.
         near: Elements of local memory for values.
         places: Elements of each array of places.
@@ -59,8 +61,7 @@ class InvertedCode(KernelCode):
     stride: tuple[int, int]
     rows: int
     columns: int
-    activation: str
-    vector_activation: bool
+    activations: tuple[tuple[str, bool], tuple[str, bool]]
     expand_bias: OperandCode | None
     taps_bias: OperandCode | None
     project: ContractionCode
@@ -100,11 +101,17 @@ def _main(what: InvertedResidual, tiles: ResidualTiles, traits: DeviceTraits) ->
     a_item = spread_rows(d.images, h.outputs, tiles.room.rows, 4 * traits.compute_units)
     found = _memory(what, x, biases, code, code.index)
     found.numbers(**_sizes(what, tiles, a_item))
-    activation = d.epilogue
-    snippets = [s for s in (activation.snippet, what.project.epilogue.snippet) if s is not None]
+    between = (d if what.expand is None else what.expand).epilogue, d.epilogue
+    every = (*between, what.project.epilogue)
+    snippets = [e.snippet for e in every if e.snippet is not None]
     printed = Printed()
     operands = {b.name: OperandCode.of(b.name, b.dtype, what.value, 2) for b in biases}
     a = OperandCode.of("a", x.dtype, what.value, x.channel)
+
+    def activation(of: Epilogue[Any]) -> tuple[str, bool]:
+        text = printed.text(of.snippet, dict.fromkeys("xwy", code.value))
+        return text, of.on_vectors(what.value)
+
     return KernelPlan(
         "fused/inverted_residual",
         InvertedCode(
@@ -122,9 +129,8 @@ def _main(what: InvertedResidual, tiles: ResidualTiles, traits: DeviceTraits) ->
             stride=(h.stride, v.stride) if tiles.unrolled else (0, 0),
             rows=tiles.rows,
             columns=min(COLUMNS, v.outputs),
-            activation=printed.text(activation.snippet, dict.fromkeys("xwy", code.value)),
+            activations=(activation(between[0]), activation(between[1])),
             divided=tuple({*printed.divided, *code.divided}),
-            vector_activation=activation.on_vectors(what.value),
             expand_bias=operands.get("expand_bias"),
             taps_bias=operands.get("taps_bias"),
             project=code,

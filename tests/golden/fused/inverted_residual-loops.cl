@@ -1,4 +1,4 @@
-// An inverted residual: depthwise, 1 x 1, with an activation after the first.
+// An inverted residual: depthwise, 1 x 1, with activations after the first.
 //
 //     x                        ring                between            y
 //     +---------------+        +-------------+     +-------------+    +---------+

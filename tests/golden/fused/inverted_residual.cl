@@ -1,4 +1,4 @@
-// An inverted residual: 1 x 1, depthwise, 1 x 1, with an activation between.
+// An inverted residual: 1 x 1, depthwise, 1 x 1, with activations between.
 //
 //     x                        ring                between            y
 //     +---------------+        +-------------+     +-------------+    +---------+
