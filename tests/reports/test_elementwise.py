@@ -29,6 +29,11 @@ def test_results_of_two_shapes_are_both_broadcast(device):
     first, second = cp.Pointwise("y0 = 2 * x0; y1 = 3 * x1;")(cp.ones((2, 2, 2)), cp.ones((2, 2)))
     equal(first, np.full((2, 2, 2), 2), np.float32)
     equal(second, np.full((2, 2, 2), 3), np.float32)
+    # Of a traced function each has its own.
+    given = cp.ones((2, 2, 2)), cp.ones((2, 2))
+    first, second = cp.jit(lambda a, b: (2 * a, 3 * b))(*given)
+    equal(first, np.full((2, 2, 2), 2), np.float32)
+    equal(second, np.full((2, 2), 3), np.float32)
 
 
 def test_a_remainder_of_zero_has_the_divisors_sign(device):
@@ -51,6 +56,8 @@ def test_a_sum_with_zero_is_not_left_out(device):
         ("-ceil(x0)", [False, True, False]),
     ):
         assert signs(cp.Pointwise(f"y0 = {text};")(x).get()) == expected, text
+    for function in (lambda x: 1 / (cp.ceil(x) + 0), lambda x: cp.ceil(x) * 1 - 0, lambda x: 0 - x):
+        np.testing.assert_array_equal(signs(cp.jit(function)(x).get()), signs(function(x).get()))
     assert (1 / (cp.ceil(x) + 0)).get().tolist() == [math.inf] * 3
     y = torch.ceil(on([-0.5, 0.0, -0.0]))
     assert torch.reciprocal(y + 0).tolist() == [math.inf] * 3

@@ -51,6 +51,23 @@ def test_sums_of_many_ones_in_bfloat16_do_not_stick(device, size):
     np.testing.assert_allclose(logs, -np.log(size), rtol=2**-8)
 
 
+def test_logarithms_of_sums_of_infinities(device):
+    a = np.float32([-np.inf, np.inf, 1, np.inf, 0])
+    b = np.float32([-np.inf, np.inf, np.inf, 2, -np.inf])
+    found = both(a, lambda x: ops.logaddexp(x, cp.asarray(b)),
+                 lambda t: torch.logaddexp(t, torch.tensor(b, device="opencl")))  # fmt: skip
+    assert found.tolist() == [-np.inf, np.inf, np.inf, np.inf, 0]
+    x = torch.tensor(a[2:], device="opencl", requires_grad=True)
+    y = torch.tensor(b[2:], device="opencl", requires_grad=True)
+    torch.logaddexp(x, y).sum().backward()
+    assert (x.grad.tolist(), y.grad.tolist()) == ([0, 1, 1], [1, 0, 0])
+    rows = torch.full((2, 3), -np.inf, device="opencl", requires_grad=True)
+    logs = torch.logsumexp(rows, 1)
+    logs.sum().backward()
+    assert logs.tolist() == [-np.inf] * 2 and not rows.grad.any()
+    assert np.isnan(ops.softmax(cp.asarray(a[:1]), 0).get()).all()
+
+
 def test_a_sum_of_ten_thousand_uniforms_in_bfloat16_is_rounded_once(device):
     host = np.random.default_rng(1).random(10000).astype(BFLOAT16)
     found = both(host, ops.sum, torch.sum)

@@ -60,6 +60,12 @@ def test_slopes_where_the_result_is_nearly_settled(name):
     torch.testing.assert_close(*found, rtol=1e-5, atol=0)
 
 
+def test_the_slope_of_abs_is_0_where_there_is_none():
+    x = torch.tensor([math.nan, 0.0, -0.0, 2.0, -math.inf], device="opencl", requires_grad=True)
+    x.abs().sum().backward()
+    assert x.grad.tolist() == [0, 0, 0, 1, -1]
+
+
 def test_gradients_without_dimensions():
     # That of logsigmoid comes with a buffer of one dimension and no elements.
     for function in (torch.nn.functional.logsigmoid, torch.nn.functional.hardtanh):
