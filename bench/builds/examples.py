@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 
 from clprim.call.launch import build_options
 from clprim.errors import ClprimError
-from clprim.plan.kernel import KernelPlan
+from clprim.plan.kernel import KernelCode, KernelPlan
 from clprim.render import render
 from clprim.runtime.device import Device
 from clprim.traits import DeviceTraits
@@ -61,6 +61,15 @@ _MAPS = (
 
 
 @dataclass(frozen=True)
+class Kernel:
+    """A kernel that may be compiled: what it is of, what prints it, and its options."""
+
+    name: str
+    plan: KernelPlan
+    options: bytes
+
+
+@dataclass(frozen=True)
 class Build:
     """A program to compile: what it is of, its text and its options."""
 
@@ -69,31 +78,38 @@ class Build:
     options: bytes
 
 
-def builds(device: Device) -> Iterator[Build]:
-    """Yields every program once, as a device's compiler gets it.
+def kernels(device: Device) -> Iterator[Kernel]:
+    """Yields every kernel once, as it is planned for a device.
 
     Args:
         device: Whose; what users write is planned for its traits.
     """
-    seen: set[tuple[str, bytes]] = set()
+    seen: set[tuple[str, KernelCode]] = set()
     for name, plan in (*_printed(), *written(device.traits)):
-        if not plan:  # it is not planned of this dtype
+        if not plan or (plan.template, plan.code) in seen:  # not planned of this dtype, or known
             continue
-        code = plan.code
-        if code.doubles and not device.traits.fp64:
+        seen.add((plan.template, plan.code))
+        if plan.code.doubles and not device.traits.fp64:
             continue
         try:
-            options = " ".join(build_options(code, device)).encode()
+            options = " ".join(build_options(plan.code, device)).encode()
         except ClprimError:  # OpenCL C that the device does not know
             continue
-        source = render(plan.template, code)
-        if code.doubles and "native_" in source:  # OpenCL C has these of float alone
+        yield Kernel(f"{plan.template}: {name}", plan, options)
+
+
+def printed(some: Iterable[Kernel], device: Device) -> Iterator[Build]:
+    """Yields the programs of kernels, each once, but for what a device's compiler lacks."""
+    seen: set[tuple[str, bytes]] = set()
+    for kernel in some:
+        source = render(kernel.plan.template, kernel.plan.code)
+        if kernel.plan.code.doubles and "native_" in source:  # OpenCL C has these of float alone
             continue
         if "sub_group" in source and not device.traits.sub_groups:
             continue
-        if (source, options) not in seen:
-            seen.add((source, options))
-            yield Build(f"{plan.template}: {name}", source, options)
+        if (source, kernel.options) not in seen:
+            seen.add((source, kernel.options))
+            yield Build(kernel.name, source, kernel.options)
 
 
 def written(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from bench.builds.examples import Build
 from clprim.runtime import trial
 from clprim.runtime.device import Device
 
 _A_CHILD = 12  # programs; a child takes a second to begin
+_One = TypeVar("_One")
 
 
-def part_of(builds: Sequence[Build], part: str, every: int) -> list[Build]:
-    """Returns some of the programs, alike for every run.
+def part_of(kernels: Sequence[_One], part: str, every: int) -> list[_One]:
+    """Returns some of the kernels, alike for every run.
 
     Args:
-        builds: All of them.
+        kernels: All of them.
         part: ``2/5`` for the second of five parts.
         every: Of those, one out of so many.
 
@@ -28,7 +30,7 @@ def part_of(builds: Sequence[Build], part: str, every: int) -> list[Build]:
     if not 1 <= which <= parts:
         raise ValueError(f"{part}: expected 1/{parts} to {parts}/{parts}")
     # Neighbours differ in dtype or shape alone: a part has some of everything.
-    return list(builds)[which - 1 :: parts][::every]
+    return list(kernels)[which - 1 :: parts][::every]
 
 
 def compile_all(

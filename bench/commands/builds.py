@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import clprim as cp
-from bench.builds.examples import builds as all_builds
+from bench.builds.examples import kernels, printed
 from bench.builds.run import compile_all, part_of
 from bench.commands.output import moving
 from clprim.runtime import trial
@@ -31,11 +31,12 @@ def builds(
     wrong = 0
     for chosen in devices:
         try:
-            some = [b for b in part_of(list(all_builds(chosen)), part, every) if only in b.name]
+            some = part_of(list(kernels(chosen)), part, every)
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--part") from None
         with moving() as progress:
-            found = compile_all(chosen, some, children or os.cpu_count() or 1, progress)
+            programs = list(printed([k for k in some if only in k.name], chosen))
+            found = compile_all(chosen, programs, children or os.cpu_count() or 1, progress)
         print(f"{chosen}: {', '.join(f'{len(of)} {outcome}' for outcome, of in found.items())}")
         for outcome in (trial.DIED, trial.REFUSED):
             for build in found[outcome]:

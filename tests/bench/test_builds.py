@@ -7,24 +7,24 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.__main__ import app
-from bench.builds.examples import DTYPES, Build, builds
+from bench.builds.examples import DTYPES, Build, kernels, printed
 from bench.builds.run import compile_all, part_of
 from clprim.runtime import trial
 
 
 @pytest.mark.alone
 def test_every_template_is_there_in_many_dtypes(device):
-    found = list(builds(device))
-    assert len({(b.source, b.options) for b in found}) == len(found) > 2000
-    templates = {b.name.partition(":")[0] for b in found}
+    found = list(kernels(device))
+    assert len({(k.plan.template, k.plan.code) for k in found}) == len(found) > 2000
+    templates = {k.name.partition(":")[0] for k in found}
     assert len(templates) > 50
     for template in ("reduction/inner", "pointwise/elements"):
-        names = [b.name for b in found if b.name.startswith(f"{template}:")]
+        names = [k.name for k in found if k.name.startswith(f"{template}:")]
         for dtype in DTYPES:
             assert any(re.search(rf"\b{dtype.name}\b", name) for name in names), (template, dtype)
     # Each part has some of everything, and all parts have all.
     parts = [part_of(found, f"{n}/3", 1) for n in (1, 2, 3)]
-    assert sorted(b.name for part in parts for b in part) == sorted(b.name for b in found)
+    assert sorted(k.name for part in parts for k in part) == sorted(k.name for k in found)
     assert part_of(found, "2/3", 4) == found[1::3][::4]
     with pytest.raises(ValueError, match="expected 1/3 to 3/3"):
         part_of(found, "4/3", 1)
@@ -56,7 +56,9 @@ def test_what_dies_and_what_is_refused_is_told_apart(device, monkeypatch):
 
 @pytest.mark.everywhere
 def test_a_part_of_all_kernels_is_compiled(device):
-    found = compile_all(device, part_of(list(builds(device)), "7/500", 1), 1)
+    some = list(printed(part_of(list(kernels(device)), "7/500", 1), device))
+    assert len({(build.source, build.options) for build in some}) == len(some)
+    found = compile_all(device, some, 1)
     assert not found[trial.DIED]
     assert not found[trial.REFUSED]
     assert len(found[trial.BUILT]) > 4
