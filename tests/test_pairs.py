@@ -265,23 +265,23 @@ def softmax_of(scores):
 
 @pytest.mark.parametrize("strings", [WEIGHTED, BRANCHES], ids=["straight", "branches"])
 @pytest.mark.parametrize("width", [1, 5, 64, 130])
-@pytest.mark.parametrize("columns", [1, 37, 300])
-def test_values_weighted_by_exponentials(traits, some, strings, width, columns):
+def test_values_weighted_by_exponentials(traits, some, strings, width):
     rng = np.random.default_rng(width)
-    x, y = (rng.standard_normal((2, n, 7)).astype(np.float32) * 3 for n in (19, columns))
-    v = rng.standard_normal((2, columns, width)).astype(np.float32)
-    scores = np.float64(x) @ np.float64(y).swapaxes(1, 2)
-    bent = np.where(scores > 0, scores, 2 * scores)
-    for expr, scaled in (("y0 = d;", scores), ("y0 = d; if (d < 0) y0 = 2 * d;", bent)):
-        op = pairs(expr, strings, PRODUCTS)
-        found = op(cp.asarray(x)[:, :, None], cp.asarray(y)[:, None], cp.asarray(v)[:, None])
-        expected = softmax_of(scaled) @ np.float64(v)
-        np.testing.assert_allclose(found.get(), expected, rtol=1e-5, atol=3e-5)
-    turned = pairs("y0 = d;", strings, PRODUCTS)(
-        cp.asarray(y)[:, :, None], cp.asarray(x)[:, None], cp.asarray(v)[:, :, None], axis=-2
-    )
-    expected = softmax_of(scores) @ np.float64(v)
-    np.testing.assert_allclose(turned.get(), expected, rtol=1e-5, atol=3e-5)
+    for columns in some([1, 37, 300], 3):  # of one kernel
+        x, y = (rng.standard_normal((2, n, 7)).astype(np.float32) * 3 for n in (19, columns))
+        v = rng.standard_normal((2, columns, width)).astype(np.float32)
+        scores = np.float64(x) @ np.float64(y).swapaxes(1, 2)
+        bent = np.where(scores > 0, scores, 2 * scores)
+        for expr, scaled in (("y0 = d;", scores), ("y0 = d; if (d < 0) y0 = 2 * d;", bent)):
+            op = pairs(expr, strings, PRODUCTS)
+            found = op(cp.asarray(x)[:, :, None], cp.asarray(y)[:, None], cp.asarray(v)[:, None])
+            expected = softmax_of(scaled) @ np.float64(v)
+            np.testing.assert_allclose(found.get(), expected, rtol=1e-5, atol=3e-5)
+        turned = pairs("y0 = d;", strings, PRODUCTS)(
+            cp.asarray(y)[:, :, None], cp.asarray(x)[:, None], cp.asarray(v)[:, :, None], axis=-2
+        )
+        expected = softmax_of(scores) @ np.float64(v)
+        np.testing.assert_allclose(turned.get(), expected, rtol=1e-5, atol=3e-5)
 
 
 def test_sums_whose_factors_depend_on_pairs_and_numbers(traits):
