@@ -13,7 +13,7 @@ FILE = Path(__file__).parents[2] / "examples" / "classify.py"
 # Egyptian cat, espresso, space shuttle.
 CLASSES = [285, 967, 812]
 
-pytestmark = [pytest.mark.optimised, pytest.mark.alone]  # CI runs the script on each device
+pytestmark = [pytest.mark.optimised, pytest.mark.alone]  # CI runs the script on others
 
 
 @pytest.fixture(scope="module")

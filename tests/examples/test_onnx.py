@@ -11,7 +11,7 @@ pytest.importorskip("onnx")
 
 FOLDER = Path(__file__).parents[2] / "examples"
 
-pytestmark = [pytest.mark.optimised, pytest.mark.alone]  # CI runs the scripts on each device
+pytestmark = [pytest.mark.optimised, pytest.mark.alone]  # CI runs the scripts on others
 
 
 def example(name):

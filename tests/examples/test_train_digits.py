@@ -8,7 +8,7 @@ import pytest
 
 FILE = Path(__file__).parents[2] / "examples" / "train_digits.py"
 
-pytestmark = [pytest.mark.optimised, pytest.mark.alone]  # CI runs the script on each device
+pytestmark = [pytest.mark.optimised, pytest.mark.alone]  # CI runs the script on others
 
 
 @pytest.fixture(scope="module")

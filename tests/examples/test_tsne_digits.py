@@ -11,7 +11,7 @@ import clprim as cp
 
 FILE = Path(__file__).parents[2] / "examples" / "tsne_digits.py"
 
-pytestmark = [pytest.mark.optimised, pytest.mark.alone]  # CI runs the script on each device
+pytestmark = [pytest.mark.optimised, pytest.mark.alone]  # CI runs the script on others
 
 
 @pytest.fixture(scope="module")

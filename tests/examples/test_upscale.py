@@ -12,7 +12,7 @@ import clprim as cp
 
 FILE = Path(__file__).parents[2] / "examples" / "upscale.py"
 
-pytestmark = [pytest.mark.optimised, pytest.mark.alone]  # CI runs the script on each device
+pytestmark = [pytest.mark.optimised, pytest.mark.alone]  # CI runs the script on others
 
 
 @pytest.fixture(scope="module")
