@@ -27,8 +27,9 @@ _COPY = Pointwise("y0 = x0;", name="copy")
 class Gradient(Function):
     """A compiled function's value and gradients; see `value_and_grad`."""
 
-    def __init__(self, function: Callable[..., Any], wrt: Any) -> None:
+    def __init__(self, function: Callable[..., Any], wrt: Any, memory: int | None) -> None:
         self._wrt, self._one = _checked(function, wrt)
+        self._memory = memory
         self._differentiated = function
 
         def value_and_gradients(*args: Any, **options: Any) -> Any:
@@ -43,6 +44,8 @@ class Gradient(Function):
     def _computed(self, args: Sequence[Any], options: dict[str, Any]) -> Any:
         """Notes the nodes of the value and its gradients in the trace that is active."""
         trace, what, device = tracing.active.now, self.what, current_device()
+        if self._memory is not None:
+            trace.budget = min(self._memory, self._memory if trace.budget is None else trace.budget)
         bound = inspect.signature(self._differentiated).bind(*args, **options)
         bound.apply_defaults()
         arrays = self._apart(bound.arguments)
@@ -150,7 +153,9 @@ def _checked(function: Any, wrt: Any) -> tuple[tuple[str, ...], bool]:
     return tuple(found), one
 
 
-def value_and_grad(function: Callable[..., Any], wrt: Any = (0, 1)) -> Gradient:
+def value_and_grad(
+    function: Callable[..., Any], wrt: Any = (0, 1), *, memory: int | None = None
+) -> Gradient:
     """Returns a compiled function of the same arguments, for (value, gradients).
 
     Gradients are those of the kernels that the function calls, derived from their strings, or of
@@ -162,14 +167,18 @@ def value_and_grad(function: Callable[..., Any], wrt: Any = (0, 1)) -> Gradient:
         function: Plain Python over arrays, as in `jit`; it returns a scalar: an array of one
             element, as a loss is.
         wrt: Positions or names of arguments, arrays or lists and dicts of arrays.
+        memory: Bytes that all between kernels may take: beyond that values which the gradients
+            need are computed again, with the same bits, as few and as cheap ones as may be. Inside
+            `jit` it holds for all of that graph. `explain` says what came of it; where it is too
+            little, the least that was found is taken.
 
     Returns:
         What is called as the function is, for its value and a tuple of gradients, in the form of
         the arguments, None in place of numbers; for one position or name that one's alone.
 
     Raises:
-        DefinitionError: No function, or arguments that it does not have; of a call: a node that
-            has no gradient, with the line of the program.
+        DefinitionError: No function, arguments that it does not have, or a budget that is no
+            number of bytes; of a call: a node that has no gradient, with the line of the program.
         ShapeError: Of a call: a result of several elements.
         DTypeError: Of a call: arguments or a result of whole numbers.
 
@@ -180,4 +189,8 @@ def value_and_grad(function: Callable[..., Any], wrt: Any = (0, 1)) -> Gradient:
         >>> value.get(), grad.get()
         (array(45., dtype=float32), array([ 6., 24.], dtype=float32))
     """
-    return Gradient(function, wrt)
+    if memory is not None and not (is_integer(memory) and memory > 0):
+        raise DefinitionError(
+            f"value_and_grad: memory={quoted(memory)}: expected a number of bytes, or None"
+        )
+    return Gradient(function, wrt, memory)

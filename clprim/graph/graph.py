@@ -163,6 +163,7 @@ class Graph:
         nodes: The calls, in order.
         outputs: The results, in order.
         notes: What passes did, and what they left, a line each.
+        budget: Bytes that temporaries may take together, where nodes may run again for that.
     """
 
     what: str
@@ -170,6 +171,7 @@ class Graph:
     nodes: tuple[Node, ...]
     outputs: tuple[Operand, ...]
     notes: tuple[str, ...] = ()
+    budget: int | None = None
 
     def __str__(self) -> str:
         return graph_text(self)

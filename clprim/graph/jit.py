@@ -6,6 +6,7 @@ import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from functools import update_wrapper
 from typing import Any
 
@@ -210,7 +211,7 @@ class Function:
         self._freeze_all(trace, graph.nodes)
         results = Results(self.what, result, arrays)
         outputs = tuple(map(trace.operand, results.arrays))
-        return Compiled(device, Graph(graph.what, graph.inputs, graph.nodes, outputs), results)
+        return Compiled(device, replace(graph, outputs=outputs), results)
 
     def _freeze_all(self, trace: Trace, nodes: Sequence[Node]) -> None:
         """Lets the buffers of constants be ones that never change.

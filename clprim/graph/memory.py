@@ -6,11 +6,10 @@ parts that overlap for one another's, which costs at every launch where it does 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from clprim.graph.graph import Buffer
-from clprim.graph.steps import Step
 
 
 class Allocations(NamedTuple):
@@ -20,11 +19,13 @@ class Allocations(NamedTuple):
         sizes: Of the allocations, in bytes.
         of: Of every temporary, which of them it lies in, from its beginning.
         live: Bytes of the largest set of temporaries that are alive at once.
+        peak: The first step at which that is alive.
     """
 
     sizes: tuple[int, ...]
     of: Mapping[Buffer, int]
     live: int
+    peak: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -32,16 +33,18 @@ class Allocations(NamedTuple):
         return sum(self.sizes)
 
 
-def lives_of(steps: Sequence[Step], without: Collection[Buffer]) -> dict[Buffer, tuple[int, int]]:
+def lives_of(
+    steps: Iterable[Iterable[Buffer]], without: Collection[Buffer]
+) -> dict[Buffer, tuple[int, int]]:
     """Returns of every temporary the first and the last step that takes it.
 
     Args:
-        steps: In order.
+        steps: What each of them takes, in order.
         without: Temporaries that hold results.
     """
     lives: dict[Buffer, tuple[int, int]] = {}
     for n, step in enumerate(steps):
-        for _, buffer in step.buffers:
+        for buffer in step:
             if buffer.kind == "temporary" and buffer not in without:
                 lives[buffer] = lives.get(buffer, (n, n))[0], n
     return lives
@@ -74,8 +77,9 @@ def allocations_of(lives: Mapping[Buffer, tuple[int, int]]) -> Allocations:
     for buffer, (first, last) in lives.items():
         changes[first] = changes.get(first, 0) + buffer.nbytes
         changes[last + 1] = changes.get(last + 1, 0) - buffer.nbytes
-    live = most = 0
+    live = most = peak = 0
     for n in sorted(changes):
         live += changes[n]
-        most = max(most, live)
-    return Allocations(tuple(sizes), of, most)
+        if live > most:
+            most, peak = live, n
+    return Allocations(tuple(sizes), of, most, peak)

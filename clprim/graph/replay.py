@@ -43,7 +43,8 @@ class Replay:
         self.steps = steps_of(device, graph.nodes)
         made = [*dict.fromkeys(b for b in map(buffer_of, graph.outputs) if b.kind == "temporary")]
         self._sizes = tuple(buffer.nbytes for buffer in made)
-        self.allocations = allocations_of(lives_of(self.steps, made))
+        taken = ([buffer for _, buffer in step.buffers] for step in self.steps)
+        self.allocations = allocations_of(lives_of(taken, made))
         self._places = {buffer: n for n, buffer in enumerate(map(buffer_of, graph.inputs))}
         given = len(graph.inputs)
         self._places |= {buffer: given + n for n, buffer in enumerate(made)}

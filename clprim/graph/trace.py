@@ -40,11 +40,13 @@ class Trace:
     Attributes:
         nodes: The calls.
         spans: Where gradients are asked for: operators that have their own, by the ids of nodes.
+        budget: Bytes that temporaries may take together; None: any.
     """
 
     def __init__(self, arrays: Sequence[Any]) -> None:
         self.nodes: list[Node] = []
         self.spans: dict[int, Span] | None = None
+        self.budget: int | None = None
         self._known: dict[int, Buffer] = {}
         self._alive: list[Any] = []  # as long as an id stands for memory
         for array in arrays:
@@ -201,4 +203,4 @@ def traced(
     with tracing.switched_to(trace):
         result = function()
     inputs = tuple(map(trace.operand, arrays))
-    return trace, Graph(what, inputs, tuple(trace.nodes), ()), result
+    return trace, Graph(what, inputs, tuple(trace.nodes), (), budget=trace.budget), result

@@ -38,4 +38,4 @@ def test_a_chain_takes_two():
 
 
 def test_nothing_takes_nothing():
-    assert allocations_of({}) == ((), {}, 0)
+    assert allocations_of({}) == ((), {}, 0, 0)

@@ -15,6 +15,8 @@ from clprim.pointwise import Pointwise
 
 # What smooth functions make of the roundings of their first lines, of the largest number.
 _SMOOTH = {"float16": 100.0, "float32": 8192.0, "float64": 2.0**13}
+# Of whole numbers that are folded into weights: nothing but the sign of a zero.
+_ZEROS = dict.fromkeys(_SMOOTH, 2.0**-30)
 
 
 def compared(program: Program, mode: str) -> str:
@@ -79,7 +81,9 @@ def _units(mode: str, before: Graph, after: Graph) -> Units | None:
     halves = any(
         str(o.dtype) in ("float16", "bfloat16") for n in after.nodes for o in (*n.reads, *n.writes)
     )
-    if mode == "whole" or not (apart or halves):
+    if mode == "whole":
+        return _ZEROS if folded else {}
+    if not (apart or halves):
         return {}
     return _SMOOTH if mode == "smooth" else None
 

@@ -65,6 +65,7 @@ class Drawing:
 
     Args:
         draw: The source of choices.
+        pool: Decides what there is to choose from; see `few`.
         mode: One of `MODES`.
         plain: Whether there are few kinds of kernels, so that most were built before: what is drawn
             is who reads and writes what.
@@ -74,8 +75,11 @@ class Drawing:
         bounds: By root: how large numbers get at most.
     """
 
-    def __init__(self, draw: Draw, mode: str, *, plain: bool = False) -> None:
+    def __init__(
+        self, draw: Draw, pool: Sequence[int], mode: str, *, plain: bool = False
+    ) -> None:
         self.draw, self.mode, self.plain = draw, mode, plain
+        self._pool = pool
         self.values: list[Value] = []
         self.bounds: dict[str, float] = {}
         self._given: list[Given] = []
@@ -94,6 +98,14 @@ class Drawing:
     def one(self, values: Sequence[Any]) -> Any:
         """One of some values."""
         return self.draw.one(values)
+
+    def few(self, values: Sequence[Any], most: int = 3) -> Any:
+        """One of some values, of which all functions of a pool have the same few.
+
+        So kernels are met again, whose compilation takes most of the time.
+        """
+        order = np.random.default_rng([*self._pool, len(values)]).permutation(len(values))
+        return values[int(self.one(order[:most]))]
 
     def pick(self, fits: Callable[[Value], Any] = lambda v: True) -> Value | None:
         """A value that fits, mostly one of the last; None where there is none."""
@@ -200,14 +212,14 @@ class Drawing:
         kinds = ["float32"] * 12 + ["float16"] * (self.mode != "bits") + ["int32"]
         if cp.current_device().traits.fp64 and self.mode != "smooth":
             kinds.append("float64")
-        dtype = "float32" if self.plain else self.one(kinds)
-        shape = (4, 6) if self.plain else self.one(_SHAPES)
+        dtype = "float32" if self.plain else self.few(kinds)
+        shape = (4, 6) if self.plain else self.few(_SHAPES)
         for n in range(int(self.one((1, 2, 2, 3)))):
             number = len(self._given)
             kind = {"bits": "special"}.get(self.mode, self.mode)
             kind = kind if dtype.startswith("float") else "whole"
             of = ""
-            view = self.one(_STEPS) if self.draw.chance(0.4) and len(shape) > 1 else ""
+            view = self.few(_STEPS) if self.draw.chance(0.4) and len(shape) > 1 else ""
             view = "" if self.plain else view
             if len(shape) == 4 and self.draw.chance(0.4):
                 view = f".transpose(0, 2, 3, 1).copy().transpose(0, 3, 1, 2){view}"

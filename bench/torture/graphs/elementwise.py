@@ -70,7 +70,7 @@ def one(d: Drawing) -> bool:
     """An operator of one array."""
     v = d.pick()
     known = [t for t, (modes, _, _) in _ONE.items() if d.mode in modes]
-    text = d.one(_PLAIN_ONE if d.plain else known)
+    text = d.few(_PLAIN_ONE if d.plain else known)
     if v is None or v.dtype == "bool" or (not v.is_float and any(f in text for f in _FLOATS)):
         return False
     _, times, more = _ONE[text]
@@ -86,7 +86,7 @@ def two(d: Drawing) -> bool:
         b: Value | None = d.new(d.draw.broadcast(a.shape), a.dtype)
     else:
         b = d.pick(lambda v: v.dtype == a.dtype and broadcasts(a, v))
-    text = d.one(_PLAIN_TWO if d.plain else [t for t, (m, _) in _TWO.items() if d.mode in m])
+    text = d.few(_PLAIN_TWO if d.plain else [t for t, (m, _) in _TWO.items() if d.mode in m])
     if b is None or (" / " in text and not a.is_float):
         return False
     if d.draw.chance(0.5):
@@ -107,7 +107,7 @@ def several(d: Drawing) -> bool:
 
 def cast(d: Drawing) -> bool:
     """Another dtype; to integers only what is finite."""
-    v, dtype = d.pick(), d.one(_DTYPES)
+    v, dtype = d.pick(), d.few(_DTYPES)
     if v is None or (dtype in ("float16", "int32") and d.mode == "bits" and v.is_float):
         return False
     if dtype == "int32" and d.mode == "smooth":
@@ -121,16 +121,16 @@ def written(d: Drawing) -> bool:
     if into is None:
         return False
     before = d.bound(into)
-    part = d.one(("", "", "[...]", "[1:]", "[0]", "[::2]", "[..., 1:]", "[..., :2]"))
+    part = d.few(("", "", "[...]", "[1:]", "[0]", "[::2]", "[..., 1:]", "[..., :2]"))
     if d.draw.chance(0.4):
-        text, bound = d.one(((" += 1", before + 1), (" *= 2", 2 * before), (" -= 3", before + 3)))
+        text, bound = d.few(((" += 1", before + 1), (" *= 2", 2 * before), (" -= 3", before + 3)))
         return d.write(f"{into.name}{part or '[...]'}{text}", into, bound)
     if d.draw.chance(0.2):
         return d.write(f"{into.name}{part or '[...]'} = {d.one((0, 2))}", into, max(2, before))
     other = d.pick(lambda v: v.dtype == into.dtype and broadcasts(into, v))
     if other is None:
         return False
-    sign = d.one((" =", " =", " +=", " -="))
+    sign = d.few((" =", " =", " +=", " -="))
     if other.shape == into.shape:
         text = f"{into.name}{part or '[...]'}{sign} {other.name}{part}"
     else:
@@ -148,7 +148,7 @@ def out(d: Drawing) -> bool:
     if b is None or into is None:
         return False
     before = d.bound(into)
-    text, bound = d.one(
+    text, bound = d.few(
         (
             (f"ops.add({a.name}, {b.name}, out={into.name})", d.bound(a) + d.bound(b)),
             (f"ops.relu({a.name}, out={into.name})", d.bound(a)),
@@ -165,7 +165,7 @@ def created(d: Drawing) -> bool:
     if like is None or like.dtype == "bool":
         return False
     shape, dtype = like.shape, like.dtype
-    text, bound = d.one(
+    text, bound = d.few(
         (
             (f"cp.zeros({shape}, {dtype!r})", 0),
             (f"cp.full({shape}, 2, {dtype!r})", 2),

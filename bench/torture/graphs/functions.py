@@ -40,6 +40,7 @@ _PLAIN = (
 )
 _LENGTHS = (5, 5, 5, 6, 6, 7, 7, 8, 8, 10, 12, 15, 20, 30, 60)
 _MOST_TRIES = 8  # for each line
+_OF_A_POOL = 50  # functions that have the same operators to choose from
 
 
 def draw_program(seed: int, number: int) -> tuple[str, Program]:
@@ -47,7 +48,7 @@ def draw_program(seed: int, number: int) -> tuple[str, Program]:
     draw = Draw(seed, number)
     mode = draw.one(MODES)
     plain = draw.chance(0.5)
-    drawing = Drawing(draw, mode, plain=plain)
+    drawing = Drawing(draw, (seed, number // _OF_A_POOL), mode, plain=plain)
     drawing.start()
     length = int(draw.one(_LENGTHS))
     tries = 0

@@ -23,15 +23,15 @@ def convolution(d: Drawing) -> bool:
     if x is None:
         return False
     channels = x.shape[1]
-    kind = d.one(("", "", "1", "depthwise", "groups", "transposed"))
-    size = d.one(((3, 3), (3, 3), (1, 3), (2, 2))) if kind != "1" else (1, 1)
-    filters = int(d.one((4, 8, channels)))
+    kind = d.few(("", "", "1", "depthwise", "groups", "transposed"))
+    size = d.few(((3, 3), (3, 3), (1, 3), (2, 2))) if kind != "1" else (1, 1)
+    filters = int(d.few((4, 8, channels), 1))
     groups = {"depthwise": channels, "groups": 2}.get(kind, 1)
     if kind == "depthwise":
         filters = channels * int(d.one((1, 1, 2)))
     if channels % groups or filters % groups:
         return False
-    told = d.one(("", ", padding=1", ", padding=1, stride=2", ", stride=2"))
+    told = d.few(("", ", padding=1", ", padding=1, stride=2", ", stride=2"))
     shape = (channels, filters, *size) if kind == "transposed" else (filters, channels // groups)
     w = d.new(shape if kind == "transposed" else (*shape, *size), x.dtype, 2)
     bias = f", {d.new((filters,), x.dtype).name}" if d.draw.chance(0.5) else ""
@@ -49,7 +49,7 @@ def product(d: Drawing) -> bool:
     x = d.pick(lambda v: len(v.shape) in (2, 3) and v.dtype in ("float32", "float16", "float64"))
     if x is None:
         return False
-    depth, columns = x.shape[-1], int(d.one((3, 8, 16)))
+    depth, columns = x.shape[-1], int(d.few((3, 8, 16), 1))
     terms = depth + 1
     if d.draw.chance(0.5):
         w = d.new((columns, depth), x.dtype, 2)
@@ -124,7 +124,7 @@ def norm(d: Drawing) -> bool:
     if d.draw.chance(0.4):
         w, b = d.new((count,), x.dtype), d.new((count,), x.dtype)
         texts = [(f"ops.layer_norm({x.name}, {count}, {w.name}, {b.name})", count + 1)]
-    return d.line(*d.one(texts))
+    return d.line(*d.few(texts, 2))
 
 
 def reduction(d: Drawing) -> bool:
@@ -133,7 +133,7 @@ def reduction(d: Drawing) -> bool:
     if x is None:
         return False
     ndim, bound = len(x.shape), d.bound(x)
-    axis = d.one((0, ndim - 1, tuple(range(1, ndim)) or 0, None, (0, ndim - 1) if ndim > 1 else 0))
+    axis = d.few((0, ndim - 1, tuple(range(1, ndim)) or 0, None, (0, ndim - 1) if ndim > 1 else 0))
     keep = ", keepdims=True" if d.draw.chance(0.6) else ""
     whole = x.array.size * bound
     found = [("sum", whole), ("amax", bound), ("amin", bound)]
@@ -141,7 +141,7 @@ def reduction(d: Drawing) -> bool:
         found.append(("mean", bound))
     if d.mode == "bits" and x.is_float:
         found.append(("var", bound**2 + 1))
-    name, most = d.one(found)
+    name, most = d.few(found)
     if d.draw.chance(0.1):
         return d.line(f"ops.cumsum({x.name}, {ndim - 1})", whole)
     if d.draw.chance(0.1):
@@ -164,7 +164,7 @@ def pool(d: Drawing) -> bool:
         found += [f"ops.avg_pool2d({x.name}, 2)", f"ops.adaptive_avg_pool2d({x.name}, 1)"]
     if x.shape[1] % 4 == 0:
         found.append(f"ops.pixel_shuffle({x.name}, 2)")
-    return d.line(d.one(found), d.bound(x))
+    return d.line(d.few(found), d.bound(x))
 
 
 def joined(d: Drawing) -> bool:

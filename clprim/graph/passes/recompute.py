@@ -1,0 +1,185 @@
+"""Values that are wanted again much later are computed again, where memory has a budget.
+
+Where the nodes' temporaries take more than that, one that is alive and not used there is dropped
+after its last use before, and the nodes that made it run once more before its next one, from what
+is there then. Which one: where a byte is had for the least work, that of other dropped values
+counted in, so that values which are kept lie apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from clprim.call.pieces import PiecesPrimitive
+from clprim.call.product import ContractionPrimitive
+from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of
+from clprim.graph.memory import Allocations, allocations_of, lives_of
+from clprim.grouped import Grouped
+from clprim.plan.strides import Operand
+from clprim.pointwise import Pointwise
+from clprim.reduction import Options as ReductionOptions
+from clprim.reduction import Reduction
+from clprim.runtime.device import Device
+
+# Arithmetic that takes as long as a byte that is moved: processors and GPUs have 10 to 20.
+_FLOPS = 16
+_MIB = 2**20
+
+
+def recompute(graph: Graph, device: Device) -> Graph:
+    """Lets nodes run again until temporaries fit into the graph's budget, or as nearly as may be.
+
+    A clone is planned as its node is, so that all keeps its bits.
+    """
+    del device
+    if graph.budget is None:
+        return graph
+    values, dropped = _Values(graph), set[Buffer]()
+    nodes, places = [*graph.nodes], [*range(len(graph.nodes))]
+    before = least = _allocated(graph, nodes)
+    best = nodes
+    found = before
+    while found.nbytes > graph.budget:
+        at = places[found.peak]
+        if not values.drop(dropped, at, found.live - graph.budget):
+            break
+        nodes, places = values.nodes_without(dropped)
+        found = _allocated(graph, nodes)
+        if found.nbytes < least.nbytes:
+            least, best = found, nodes
+    if best is nodes and found is before:
+        return graph
+    sizes = f"{least.nbytes / _MIB:.1f} MiB between nodes instead of {before.nbytes / _MIB:.1f}"
+    more = len(best) - len(graph.nodes)
+    note = f"recompute: {more} nodes run again, {sizes} (memory={graph.budget / _MIB:.1f} MiB)"
+    return graph.with_nodes(best, note)
+
+
+def _allocated(graph: Graph, nodes: list[Node]) -> Allocations:
+    return allocations_of(lives_of([n.buffers() for n in nodes], graph.results()))
+
+
+class _Values:
+    """Temporaries that nodes may make again.
+
+    Args:
+        graph: Whose.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._nodes, uses, results = graph.nodes, Uses(graph.nodes), graph.results()
+        self._reads = [[*dict.fromkeys(map(buffer_of, node.reads))] for node in graph.nodes]
+        self._costs = [_cost(node) for node in graph.nodes]
+        self._source: dict[Buffer, int] = {}  # the only node that makes it
+        self._last: dict[Buffer, int] = {}
+        self._gap: dict[Buffer, tuple[int, int]] = {}  # the longest time between two uses
+        ends: dict[int, int] = {}  # when something that a node reads is overwritten
+        for n, node in enumerate(graph.nodes):
+            if not _is_repeatable(node):
+                continue
+            end = len(graph.nodes)
+            for read in self._reads[n]:
+                if uses.only_writer(read) is None:
+                    later = (w for w in uses.writers.get(read, ()) if w > n)
+                    end = min(end, next(later, end))
+                elif read in self._source:
+                    end = min(end, ends[self._source[read]])
+            ends[n] = end
+            for buffer in map(buffer_of, node.writes):
+                readers = uses.readers.get(buffer)
+                if buffer in results or uses.only_writer(buffer) != n or not readers:
+                    continue
+                if readers[0] <= n or readers[-1] > end:
+                    continue
+                moments = [n, *readers]
+                gap = max(zip(moments, moments[1:], strict=False), key=lambda g: g[1] - g[0])
+                self._source[buffer], self._last[buffer] = n, readers[-1]
+                self._gap[buffer] = gap
+
+    def _is_gone(self, buffer: Buffer, at: int, dropped: set[Buffer]) -> bool:
+        """Whether what a buffer held is not there before a node, and can be made again."""
+        if buffer in dropped:
+            return self._gap[buffer][0] < at
+        return buffer in self._source and self._last[buffer] < at
+
+    def _makers(self, buffer: Buffer, at: int, dropped: set[Buffer], there: Any) -> list[int]:
+        """Returns the nodes that make a value again, in order."""
+        ahead, found = [buffer], set[int]()
+        while ahead:
+            n = self._source[ahead.pop()]
+            if n not in found:
+                found.add(n)
+                ahead += [
+                    r for r in self._reads[n] if r not in there and self._is_gone(r, at, dropped)
+                ]
+        return sorted(found)
+
+    def drop(self, dropped: set[Buffer], at: int, nbytes: int) -> bool:
+        """Adds values to those that are dropped, until bytes are free at a node.
+
+        Returns:
+            Whether there were any.
+        """
+        held = [b for b, (a, b_) in self._gap.items() if a < at < b_ and b not in dropped]
+        some = bool(held)
+        while held and nbytes > 0:
+
+            def price(buffer: Buffer) -> float:
+                again = self._makers(buffer, self._gap[buffer][1], dropped, ())
+                return sum(self._costs[n] for n in again) / max(buffer.nbytes, 1)
+
+            least = min(held, key=price)
+            held.remove(least)
+            dropped.add(least)
+            nbytes -= least.nbytes
+        return some
+
+    def nodes_without(self, dropped: set[Buffer]) -> tuple[list[Node], list[int]]:
+        """Returns the nodes with those that run again, and of each before which it was to run."""
+        made: list[Node] = []
+        places: list[int] = []
+        now: dict[Buffer, Buffer] = {}  # where dropped values are since they were made again
+
+        def moved(operand: Operand, where: dict[Buffer, Buffer]) -> Operand:
+            new = where.get(buffer_of(operand))
+            return operand if new is None else replace(operand, memory=(new, 0))
+
+        for n, node in enumerate(self._nodes):
+            for read in self._reads[n]:
+                if read not in dropped or read in now or n <= self._gap[read][0]:
+                    continue
+                where = dict(now)
+                for k in self._makers(read, n, dropped, now):
+                    old = self._nodes[k]
+                    reads = tuple(moved(o, where) for o in old.reads)
+                    new = {b: Buffer(b.nbytes) for b in map(buffer_of, old.writes)}
+                    where |= new
+                    now |= {b: c for b, c in new.items() if b in dropped}
+                    writes = tuple(moved(o, where) for o in old.writes)
+                    made.append(replace(old, reads=reads, writes=writes))
+                    places.append(n)
+            if now:
+                node = replace(node, reads=tuple(moved(o, now) for o in node.reads))
+            made.append(node)
+            places.append(n)
+        return made, places
+
+
+def _cost(node: Node) -> float:
+    return sum(stage.nbytes + stage.flops / _FLOPS for stage in node.plan.stages)
+
+
+def _is_repeatable(node: Node) -> bool:
+    """Whether a node makes temporaries alone, the same ones whenever it runs."""
+    kind = node.primitive
+    if not isinstance(kind, Pointwise | Reduction | Grouped | PiecesPrimitive):
+        if not isinstance(kind, ContractionPrimitive) or node.numbers[0]:
+            return False
+    if isinstance(kind, Reduction):
+        beta = ReductionOptions(*node.options).beta
+        if any(beta) if isinstance(beta, tuple | list) else beta:
+            return False
+    if node.draws or node.changed:
+        return False
+    return all(buffer_of(w).kind == "temporary" for w in node.writes)
