@@ -75,9 +75,7 @@ class Drawing:
         bounds: By root: how large numbers get at most.
     """
 
-    def __init__(
-        self, draw: Draw, pool: Sequence[int], mode: str, *, plain: bool = False
-    ) -> None:
+    def __init__(self, draw: Draw, pool: Sequence[int], mode: str, *, plain: bool = False) -> None:
         self.draw, self.mode, self.plain = draw, mode, plain
         self._pool = pool
         self.values: list[Value] = []
