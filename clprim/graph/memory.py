@@ -1,7 +1,9 @@
 """Memory of a graph: temporaries whose lives do not overlap share an allocation.
 
 Allocations are whole buffers and not parts of one: drivers that watch buffers for hazards take
-parts that overlap for one another's, which costs at every launch where it does not crash.
+parts that overlap for one another's, which costs at every launch where it does not crash. So the
+largest of all allocations is as large as the largest temporary, the second as the largest that is
+the second of those alive at once, and so on: less than their sum there cannot be.
 """
 
 from __future__ import annotations
@@ -10,6 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from clprim.graph.graph import Buffer
+
+# Later than any step.
+_FAR = 1 << 40
 
 
 class Allocations(NamedTuple):
@@ -51,28 +56,18 @@ def lives_of(
 
 
 def allocations_of(lives: Mapping[Buffer, tuple[int, int]]) -> Allocations:
-    """Gives every temporary an allocation: the largest first, each the smallest that is free.
+    """Gives every temporary an allocation: the largest first, each one that is free.
 
     It is the greedy assignment by size of Pisarchyk and Lee, "Efficient Memory Management for Deep
-    Neural Net Inference", 2020, section 4.2.
+    Neural Net Inference", 2020, section 4.2. Of those that are free it is the smallest, or the one
+    that would be unused for the shortest time beside it, whichever takes less in all.
 
     Args:
         lives: The first and the last step of every temporary.
     """
-    sizes: list[int] = []
-    taken: list[list[tuple[int, int]]] = []  # of every allocation, the lives of what lies in it
-    of: dict[Buffer, int] = {}
-    for buffer in sorted(lives, key=lambda b: (-b.nbytes, lives[b])):
-        first, last = lives[buffer]
-        for n in reversed(range(len(sizes))):
-            if all(born > last or dead < first for born, dead in taken[n]):
-                break
-        else:
-            n = len(sizes)
-            sizes.append(max(buffer.nbytes, 1))
-            taken.append([])
-        of[buffer] = n
-        taken[n].append((first, last))
+    order = sorted(lives, key=lambda b: (-b.nbytes, lives[b]))
+    found = (_assigned(lives, order, nearest) for nearest in (False, True))
+    sizes, of = min(found, key=lambda assigned: sum(assigned[0]))
     changes: dict[int, int] = {}
     for buffer, (first, last) in lives.items():
         changes[first] = changes.get(first, 0) + buffer.nbytes
@@ -83,3 +78,41 @@ def allocations_of(lives: Mapping[Buffer, tuple[int, int]]) -> Allocations:
         if live > most:
             most, peak = live, n
     return Allocations(tuple(sizes), of, most, peak)
+
+
+def _assigned(
+    lives: Mapping[Buffer, tuple[int, int]], order: Sequence[Buffer], nearest: bool
+) -> tuple[list[int], dict[Buffer, int]]:
+    """Returns sizes of allocations, and which of them every temporary lies in.
+
+    Args:
+        lives: See `allocations_of`.
+        order: The temporaries, the largest first.
+        nearest: Whether of several the one is taken that is unused for the shortest time.
+    """
+    sizes: list[int] = []
+    taken: list[list[tuple[int, int]]] = []  # of every allocation, the lives of what lies in it
+    of: dict[Buffer, int] = {}
+    for buffer in order:
+        first, last = lives[buffer]
+        best, least = len(sizes), float("inf")
+        for n in reversed(range(len(sizes))):
+            before, after = -_FAR, _FAR
+            for born, dead in taken[n]:
+                if dead < first:
+                    before = max(before, dead)
+                elif born > last:
+                    after = min(after, born)
+                else:
+                    break
+            else:
+                if after - before < least:
+                    best, least = n, after - before
+                if not nearest:
+                    break
+        if best == len(sizes):
+            sizes.append(max(buffer.nbytes, 1))
+            taken.append([])
+        of[buffer] = best
+        taken[best].append((first, last))
+    return sizes, of

@@ -39,3 +39,11 @@ def test_a_chain_takes_two():
 
 def test_nothing_takes_nothing():
     assert allocations_of({}) == ((), {}, 0, 0)
+
+
+def test_an_allocation_is_taken_that_is_unused_for_the_shortest_time():
+    # The smaller of the two that are free for 40 is wanted by 30 a moment before.
+    given = {Buffer(90): (1, 3), Buffer(50): (1, 2), Buffer(40): (5, 6), Buffer(30): (3, 5)}
+    found = allocations_of(given)
+    assert found.nbytes == 90 + 50
+    assert found.live == 140

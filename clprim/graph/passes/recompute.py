@@ -9,6 +9,7 @@ counted in, so that values which are kept lie apart.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from clprim.call.pieces import PiecesPrimitive
@@ -24,6 +25,9 @@ from clprim.runtime.device import Device
 
 # Arithmetic that takes as long as a byte that is moved: processors and GPUs have 10 to 20.
 _FLOPS = 16
+# What is dropped before memory is planned anew is such a part of it: where all is dropped, all is
+# made again at once.
+_PARTS = 16
 _MIB = 2**20
 
 
@@ -42,7 +46,7 @@ def recompute(graph: Graph, device: Device) -> Graph:
     found = before
     while found.nbytes > graph.budget:
         at = places[found.peak]
-        if not values.drop(dropped, at, found.live - graph.budget):
+        if not values.drop(dropped, at, min(found.nbytes - graph.budget, found.live // _PARTS)):
             break
         nodes, places = values.nodes_without(dropped)
         found = _allocated(graph, nodes)
@@ -57,7 +61,12 @@ def recompute(graph: Graph, device: Device) -> Graph:
 
 
 def _allocated(graph: Graph, nodes: list[Node]) -> Allocations:
-    return allocations_of(lives_of([n.buffers() for n in nodes], graph.results()))
+    taken = ((*node.buffers(), *_workspace(node)) for node in nodes)
+    return allocations_of(lives_of(taken, graph.results()))
+
+
+def _workspace(node: Node) -> list[Buffer]:
+    return [Buffer(n * dtype.itemsize) for n, dtype in node.plan.workspace.values()]
 
 
 class _Values:
@@ -93,7 +102,7 @@ class _Values:
                 if readers[0] <= n or readers[-1] > end:
                     continue
                 moments = [n, *readers]
-                gap = max(zip(moments, moments[1:], strict=False), key=lambda g: g[1] - g[0])
+                gap = max(pairwise(moments), key=lambda g: g[1] - g[0])
                 self._source[buffer], self._last[buffer] = n, readers[-1]
                 self._gap[buffer] = gap
 
@@ -152,16 +161,15 @@ class _Values:
                 where = dict(now)
                 for k in self._makers(read, n, dropped, now):
                     old = self._nodes[k]
-                    reads = tuple(moved(o, where) for o in old.reads)
+                    again = tuple(moved(o, where) for o in old.reads)
                     new = {b: Buffer(b.nbytes) for b in map(buffer_of, old.writes)}
                     where |= new
                     now |= {b: c for b, c in new.items() if b in dropped}
                     writes = tuple(moved(o, where) for o in old.writes)
-                    made.append(replace(old, reads=reads, writes=writes))
+                    made.append(replace(old, reads=again, writes=writes))
                     places.append(n)
-            if now:
-                node = replace(node, reads=tuple(moved(o, now) for o in node.reads))
-            made.append(node)
+            reads = tuple(moved(o, now) for o in node.reads)
+            made.append(replace(node, reads=reads) if now else node)
             places.append(n)
         return made, places
 
@@ -172,14 +180,15 @@ def _cost(node: Node) -> float:
 
 def _is_repeatable(node: Node) -> bool:
     """Whether a node makes temporaries alone, the same ones whenever it runs."""
-    kind = node.primitive
-    if not isinstance(kind, Pointwise | Reduction | Grouped | PiecesPrimitive):
-        if not isinstance(kind, ContractionPrimitive) or node.numbers[0]:
-            return False
-    if isinstance(kind, Reduction):
-        beta = ReductionOptions(*node.options).beta
-        if any(beta) if isinstance(beta, tuple | list) else beta:
-            return False
+    kind, old = node.primitive, None  # what an old result is scaled with
+    if isinstance(kind, ContractionPrimitive):
+        old = node.numbers[0]
+    elif isinstance(kind, Reduction):
+        old = ReductionOptions(*node.options).beta
+    elif not isinstance(kind, Pointwise | Grouped | PiecesPrimitive):
+        return False
+    if any(old) if isinstance(old, tuple | list) else old:
+        return False
     if node.draws or node.changed:
         return False
     return all(buffer_of(w).kind == "temporary" for w in node.writes)
