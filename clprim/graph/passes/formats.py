@@ -120,6 +120,8 @@ class _Layout:
         return _is_last(operand) if last is None else last
 
     def _cost(self, node: Node) -> float:
+        if not node.writes:
+            return 0.0  # an optimizer's step, which changes what it reads
         result = node.writes[0]
         to = self._is_last(result)
         others = [o for o in node.reads if o.ndim == 4 and self._is_last(o) not in (None, to)]

@@ -84,3 +84,15 @@ def test_joined_images_change_together():
     shapes = (2, 3, 12, 14), (16, 3, 3, 3), (16, 16, 1, 1), (16, 32, 3, 3)
     compiled, given = cp.jit(net), arrays(*shapes)
     np.testing.assert_allclose(compiled(*given).get(), net(*given).get(), rtol=1e-3, atol=1e-4)
+
+
+def test_a_convolution_is_trained_beside_its_optimizer():
+    def step(x, w, v):
+        y = ops.softmax(ops.relu(ops.conv2d(x, w, padding=1)), 1)
+        ops.optim.sgd([w, v], [ops.mean(y) * w, v * 0.5], lr=0.5)
+        return ops.mean(ops.conv2d(y, v), axis=(2, 3))
+
+    given, other = (arrays((2, 3, 6, 7), (3, 3, 3, 3), (3, 3, 3, 3)) for _ in range(2))
+    np.testing.assert_allclose(cp.jit(step)(*given).get(), step(*other).get(), rtol=1e-4)
+    for a, b in zip(given, other, strict=True):
+        np.testing.assert_allclose(a.get(), b.get(), rtol=1e-4, atol=1e-5)
