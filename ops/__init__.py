@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from clprim.ops.product.matmul import *
     from clprim.ops.product.outer import *
     from clprim.ops.quantized.quantized import *
+    from clprim.ops.quantized.small import *
     from clprim.ops.random.alpha import *
     from clprim.ops.random.dropout import *
     from clprim.ops.random.gumbel import *

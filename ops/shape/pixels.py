@@ -69,7 +69,9 @@ def depth_to_space(x: Any, block: int, mode: str = "DCR", *, out: Any = None) ->
     return _to_space("depth_to_space", x, block, mode, (4, 4), out)
 
 
-@operator(onnx="SpaceToDepth blocksize:block", gradient="`depth_to_space`", sample="x, 2")
+@operator(
+    onnx="SpaceToDepth blocksize:block mode='DCR'", gradient="`depth_to_space`", sample="x, 2"
+)
 def space_to_depth(x: Any, block: int, mode: str = "DCR", *, out: Any = None) -> Array:
     """Moves squares of ``block`` × ``block`` pixels into channels: undoes `depth_to_space`.
 

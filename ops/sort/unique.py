@@ -71,6 +71,7 @@ def unique(
     return_counts: bool = ...,
     dim: int | None = ...,
     *,
+    return_index: bool = ...,
     axis: int | None = ...,
 ) -> Array | tuple[Array, ...]: ...
 @operator()
@@ -81,6 +82,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
     *,
+    return_index: bool = False,
     axis: int | None = None,
 ) -> Array | tuple[Array, ...]:
     """Returns the distinct elements of an array in order, or the distinct slices along an axis.
@@ -93,6 +95,8 @@ def unique(
         return_inverse: Whether to return as well which of them each element, or slice, is.
         return_counts: Whether to return as well how often each occurs.
         dim: The axis of the slices; None for elements.
+        return_index: Whether to return as well, behind the elements as NumPy does, where each
+            occurs first.
         axis: Another name of ``dim``.
 
     Returns:
@@ -124,6 +128,7 @@ def unique(
     if not flat.size:
         empty = new_dense((0,), _INT64)
         found = [flat if dim is None else x]
+        found += [empty] if return_index else []
         found += [empty.reshape(shape)] if return_inverse else []
         found += [empty] if return_counts else []
         return found[0] if len(found) == 1 else tuple(found)
@@ -133,10 +138,14 @@ def unique(
     numbers, count = numbered(flags)
     line = (count,)
     text = FIRST + "y0 = at_x1(low);"
+    first = None
+    if dim is not None or return_index:  # the order is stable: what occurs first comes first
+        first = kernel(text, "unique", _INT64)(numbers, order, shape=line)
     if dim is None:
         found = [kernel(text, "unique", dtype)(numbers, values, shape=line)]
     else:
-        found = [index_select(x, along, kernel(text, "unique", _INT64)(numbers, order, shape=line))]
+        found = [index_select(x, along, first)]
+    found += [first] if return_index else []
     if return_inverse:
         _, back = sort(order, 0)
         which = kernel("y0 = at_x1(x0) - 1;", "unique", _INT64)(back, numbers)

@@ -283,6 +283,14 @@ def test_rotary_embedding(device, interleaved):
     np.testing.assert_allclose(found.get(), expected, rtol=1e-5, atol=1e-6)
     back = ops.rotary_embedding_backward(found, c, s, interleaved=interleaved)
     np.testing.assert_allclose(back.get(), x, rtol=1e-5, atol=1e-6)
+    # The same angles in rows of another order, which positions name.
+    places = np.array([[3, 0, 6, 1, 5, 2, 4]])
+    turned = [cp.asarray(t[np.argsort(places[0])]) for t in (cos, sin)]
+    options = {"positions": cp.asarray(places), "interleaved": interleaved}
+    again = ops.rotary_embedding(cp.asarray(x), *turned, **options)
+    np.testing.assert_array_equal(again.get(), found.get())
+    back = ops.rotary_embedding_backward(again, *turned, **options)
+    np.testing.assert_allclose(back.get(), x, rtol=1e-5, atol=1e-6)
 
 
 def test_refusals(device):
@@ -315,6 +323,8 @@ def test_refusals(device):
         ),
         ("do not fit", lambda: ops.rotary_embedding(x, x, x)),
         ("floating", lambda: ops.rotary_embedding(i, x, x)),
+        ("positions", lambda: ops.rotary_embedding(x, x[0], x[0], positions=i[:, 0, :1])),
+        ("positions", lambda: ops.rotary_embedding(x, x[0, :, :2], x[0, :, :2], positions=x)),
     ]:
         with pytest.raises(cp.ClprimError, match=message):
             call()

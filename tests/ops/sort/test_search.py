@@ -101,6 +101,13 @@ def test_unique(device):
         equal(a, b)
     assert ops.unique(cp.zeros((0,))).shape == (0,)
     assert np.isnan(ops.unique(cp.asarray(np.float32([np.nan, 1, np.nan]))).get()[1:]).all()
+    for dim in (None, 1):  # NumPy's words, and its order of the results
+        named = {"return_index": True, "return_inverse": True, "return_counts": True}
+        numbers = ops.unique(cp.asarray(np.abs(x[:3])), dim=dim, **named)
+        for a, b in zip(numbers, np.unique(np.abs(x[:3]), axis=dim, **named), strict=True):
+            np.testing.assert_array_equal(a.get().reshape(b.shape), b)
+    empty = ops.unique(cp.zeros((0,)), return_index=True)
+    assert [a.shape for a in empty] == [(0,), (0,)]
 
 
 def test_unique_slices(device):
