@@ -37,9 +37,12 @@ class Compiled:
         replay: What passes have made of it, ready to run.
     """
 
-    def __init__(self, device: Device, graph: Graph, results: Results) -> None:
+    def __init__(
+        self, device: Device, graph: Graph, results: Callable[[Any, Any], Any], *,
+        planned: bool = False,
+    ) -> None:  # fmt: skip
         self.traced, self._device, self._results = graph, device, results
-        self.replay = Replay(device, optimised(graph, device))
+        self.replay = Replay(device, graph if planned else optimised(graph, device))
 
     def __call__(self, arrays: Sequence[Any]) -> Any:
         """Runs it on the arrays of a call, in the order that they were traced in."""

@@ -14,7 +14,9 @@ except ImportError as _error:
         "clprim.onnx needs the onnx package: pip install clprim[onnx]"
     ) from _error
 
-from clprim.onnx import backend
+from clprim.onnx import backend, table
 from clprim.onnx.net import Net, load
+
+table.load()
 
 __all__ = ["Net", "backend", "load"]

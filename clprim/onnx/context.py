@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.arrays.creation import full
 from clprim.call.packed import PackedWeight
 from clprim.errors import ClprimError, DefinitionError
 from clprim.onnx.model import Program, Step
@@ -20,11 +19,6 @@ from clprim.runtime import tracing
 
 # Numbers that the host computes with: those of shapes, never those of images.
 MOST_INTEGERS, MOST_FLOATS = 1 << 16, 1 << 10
-# Which move elements, whatever they are.
-_MOVES = frozenset(
-    """Reshape Transpose Concat Slice Gather Flatten Squeeze Unsqueeze Split Expand Tile Identity
-    GatherElements GatherND Compress DepthToSpace SpaceToDepth Where""".split()
-)
 
 
 class Context:
@@ -32,10 +26,12 @@ class Context:
 
     Attributes:
         step: Which runs.
+        computed: Whether ONNX's reference has, which may read large constants.
     """
 
     def __init__(self) -> None:
         self.step: Step = None  # type: ignore[assignment]
+        self.computed = False
         self.asked: set[int] = set()  # ids of device arrays that were wanted on the host
         self.scope: Mapping[str, Any] = {}
         self.weights: dict[int, PackedWeight] = {}  # constants on the device, by their memory
@@ -47,11 +43,6 @@ class Context:
     def version(self) -> int:
         """The version of the operator set."""
         return self.step.version
-
-    @property
-    def outputs(self) -> int:
-        """How many outputs the node has."""
-        return len(self.step.outputs)
 
     def wanted(self, number: int) -> bool:
         """Whether the node has an output of that number."""
@@ -71,6 +62,17 @@ class Context:
             if codes.size:
                 self.weights[id(codes.base_data)] = PackedWeight(codes)
         return known
+
+    def uploaded(self, value: Any) -> Array | None:
+        """Returns where a constant of the host is on the device; None where it is not."""
+        known = self._uploads.get(id(value))
+        return known.codes if isinstance(known, Stored) else known
+
+    def stored(self, value: Any) -> Stored | None:
+        """Returns a value of a dtype that is stored as codes, on the device; None of others."""
+        if isinstance(value, np.ndarray) and value.dtype.name in SMALL:
+            value = self.device(value)
+        return value if isinstance(value, Stored) else None
 
     def keep(self, program: Program) -> None:
         """Says that a program's constants are uploaded once, and never change."""
@@ -93,10 +95,6 @@ class Context:
                 tracing.end("the host asks for a value of the device")
             return downloaded(value)
         return [self.host(each) for each in value] if isinstance(value, list) else value
-
-    def ints(self, value: Any) -> list[int]:
-        """Returns integers on the host."""
-        return [int(n) for n in np.asarray(self.host(value)).reshape(-1)]
 
     def run(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
         """Runs a graph that is an attribute; it sees the names around its node."""
@@ -160,28 +158,24 @@ def on_the_host(value: Any) -> bool:
 
 
 def _found(context: Context, step: Step, inputs: list[Any]) -> Any:
+    small = all(map(on_the_host, inputs))
+    on_host = host_entry(step.domain, step.name) if small else None
+    if on_host is not None:
+        return on_host.run(context, step.attributes, inputs, host=True)
     texts = any(isinstance(v, np.ndarray) and v.dtype.kind in "OUSTcM" for v in inputs)
-    on_host = host_entry(step.domain, step.name)
-    if on_host is not None and all(map(on_the_host, inputs)):
-        return on_host(step.version, step.attributes, *inputs)
     known = None if texts else entry(step.domain, step.name)
     if known is None:
-        return _elsewhere(context, step, inputs)
-    if known.raw:
-        return known.function(context, step.attributes, *inputs)
-    values = [
-        context.host(v) if n in known.host else context.device(v) for n, v in enumerate(inputs)
-    ]
-    if any(isinstance(v, Stored) for v in values) and step.name in _MOVES:
-        dtype = next(v.dtype for v in values if isinstance(v, Stored))
-        values = [v.codes if isinstance(v, Stored) else v for v in values]
-        found = known.function(context, step.attributes, *values)
-        many = found if isinstance(found, tuple) else (found,)
-        return tuple(Stored(each, dtype) for each in many)
-    return known.function(context, step.attributes, *values)
+        return elsewhere(context, step, inputs)
+    dtype = next((v.dtype for v in map(context.stored, inputs) if v is not None), None)
+    if dtype is None or not known.moves:
+        return known.run(context, step.attributes, inputs)
+    codes = [v if (s := context.stored(v)) is None else s.codes for v in inputs]
+    found = known.run(context, step.attributes, codes)
+    many = found if isinstance(found, tuple) else (found,)
+    return tuple(Stored(each, dtype) for each in many)
 
 
-def _elsewhere(context: Context, step: Step, inputs: list[Any]) -> Any:
+def elsewhere(context: Context, step: Step, inputs: list[Any]) -> Any:
     """ONNX's function body, else its reference on the host, with a warning."""
     program = body_of(step, inputs)
     if program is not None:
@@ -193,10 +187,6 @@ def _elsewhere(context: Context, step: Step, inputs: list[Any]) -> Any:
         finally:
             context.scope = outer
     on_host = [context.host(v) for v in inputs]
+    context.computed = True
     context.warn(f"ONNX's {step.name} runs on the host")
     return computed(step, on_host)
-
-
-def filled(shape: Sequence[int], value: Any, dtype: Any) -> Array:
-    """Returns a new array of one value."""
-    return full(tuple(shape), np.dtype(dtype).type(value), dtype)

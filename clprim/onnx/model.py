@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ import onnx
 from onnx import helper
 
 from clprim.errors import DefinitionError
-from clprim.onnx.schema import defaults_of, schema_of
-from clprim.onnx.source import tensor_of
+from clprim.onnx.schema import defaults_of, schema_of, text_of
+from clprim.onnx.source import Source, tensor_of
 
 # Calls of functions within each other, and graphs within graphs.
 _DEEPEST = 64
@@ -83,7 +82,7 @@ class Program:
         return found
 
 
-def program_of(model: onnx.ModelProto, folder: Path | None) -> Program:
+def program_of(model: onnx.ModelProto, source: Source) -> Program:
     """Returns a model's graph.
 
     Raises:
@@ -91,34 +90,49 @@ def program_of(model: onnx.ModelProto, folder: Path | None) -> Program:
             tensor that is broken, an operator set that is not imported.
     """
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
-    reader = _Reader(_versions(model.opset_import), functions, folder)
-    return reader.graph(model.graph, {}, 0)
+    reader = _Reader(_versions(model.opset_import), functions, source)
+    return reader.graph(model.graph, _Scope({}))
 
 
 def program_of_function(function: onnx.FunctionProto, step: Step) -> Program:
     """Returns the body of an operator as a program, with the attributes of a node."""
     versions = _versions(function.opset_import) or {"": step.version}
-    versions.setdefault(step.domain, step.version)
-    versions.setdefault("", onnx.defs.onnx_opset_version())
-    reader = _Reader(versions, {}, None)
-    given = {a.name: a for a in step.proto.attribute}
+    versions = {step.domain: step.version, "": onnx.defs.onnx_opset_version(), **versions}
     schema = schema_of(step.domain, step.name, step.version)
-    for attribute in schema.attributes.values() if schema else ():
-        if attribute.default_value.name and attribute.name not in given:
-            given[attribute.name] = attribute.default_value
-    scope = {name: name for name in function.input}
-    steps: list[Step] = []
-    constants: dict[str, Any] = {}
-    reader.nodes(function.node, scope, given, "", steps, constants, 0)
+    defaults = [a.default_value for a in schema.attributes.values()] if schema else []
+    bound = {a.name: a for a in (*(d for d in defaults if d.name), *step.proto.attribute)}
+    scope = _Scope({name: name for name in function.input}, bound)
+    _Reader(versions, {}, Source()).nodes(function.node, scope)
     # A body may leave outputs undefined that the node does not ask for.
-    asked = function.output[: len(step.outputs)]
-    outputs = tuple(scope.get(name, "") for name in asked)
-    constants.setdefault("", None)
-    return Program(tuple(steps), tuple(function.input), outputs, constants)
+    outputs = tuple(scope.names.get(name, "") for name in function.output[: len(step.outputs)])
+    return Program(
+        tuple(scope.steps), tuple(function.input), outputs, {"": None, **scope.constants}
+    )
 
 
 def _versions(imports: Any) -> dict[str, int]:
     return {("" if o.domain in _OWN else o.domain): o.version for o in imports}
+
+
+@dataclass
+class _Scope:
+    """Where nodes are read.
+
+    Attributes:
+        names: By name in the graph, the name of the value.
+        bound: Attributes of the function around the nodes.
+        prefix: Of names that are defined.
+        depth: Of calls and graphs around.
+        steps: Where steps go.
+        constants: Likewise.
+    """
+
+    names: dict[str, str]
+    bound: Mapping[str, Any] = field(default_factory=dict)
+    prefix: str = ""
+    depth: int = 0
+    steps: list[Step] = field(default_factory=list)
+    constants: dict[str, Any] = field(default_factory=dict)
 
 
 class _Reader:
@@ -128,48 +142,39 @@ class _Reader:
         self,
         versions: dict[str, int],
         functions: Mapping[tuple[str, str, str], onnx.FunctionProto],
-        folder: Path | None,
+        source: Source,
     ) -> None:
-        self.versions, self.functions, self.folder = versions, functions, folder
+        self.versions, self.functions, self.source = versions, functions, source
         self.calls = 0
         self.open: list[tuple[str, str, str]] = []
 
-    def graph(
-        self, graph: onnx.GraphProto, outer: Mapping[str, str], depth: int, prefix: str = "",
-        bound: Mapping[str, Any] | None = None,
-    ) -> Program:  # fmt: skip
+    def graph(self, graph: onnx.GraphProto, scope: _Scope) -> Program:
         """Returns a graph that sees the names of the scopes around it."""
-        if depth > _DEEPEST:
+        if scope.depth > _DEEPEST:
             raise DefinitionError("onnx: graphs within graphs are too deep")
-        scope = dict(outer)
-        constants: dict[str, Any] = {}
+        names, prefix, constants, inputs = scope.names, scope.prefix, scope.constants, []
         for tensor in graph.initializer:
-            scope[tensor.name] = name = prefix + tensor.name
-            constants[name] = tensor_of(tensor, self.folder)
+            names[tensor.name] = name = prefix + tensor.name
+            constants[name] = tensor_of(tensor, self.source)
         for sparse in graph.sparse_initializer:
-            scope[sparse.values.name] = name = prefix + sparse.values.name
+            names[sparse.values.name] = name = prefix + sparse.values.name
             constants[name] = self.dense(sparse)
-        inputs = []
         for info in graph.input:
-            if info.name not in scope or prefix + info.name not in constants:
-                scope[info.name] = prefix + info.name
+            if prefix + info.name not in constants:
+                names[info.name] = prefix + info.name
                 inputs.append(prefix + info.name)
         if len(set(inputs)) != len(inputs):
             raise DefinitionError("onnx: two inputs of a graph have one name")
-        steps: list[Step] = []
-        self.nodes(graph.node, scope, bound or {}, prefix, steps, constants, depth)
-        missing = [o.name for o in graph.output if o.name not in scope]
+        self.nodes(graph.node, scope)
+        missing = [o.name for o in graph.output if o.name not in names]
         if missing:
             raise DefinitionError(f"onnx: nothing makes the output {missing[0]!r}")
-        outputs = tuple(scope[o.name] for o in graph.output)
-        return Program(tuple(steps), tuple(inputs), outputs, constants)
+        outputs = tuple(names[o.name] for o in graph.output)
+        return Program(tuple(scope.steps), tuple(inputs), outputs, constants)
 
     def dense(self, sparse: onnx.SparseTensorProto) -> np.ndarray[Any, Any]:
         """Returns a sparse tensor as an array."""
-        values, places = (
-            tensor_of(sparse.values, self.folder),
-            tensor_of(sparse.indices, self.folder),
-        )
+        values, places = (tensor_of(t, self.source) for t in (sparse.values, sparse.indices))
         shape = tuple(sparse.dims)
         if np.prod(shape, dtype=float) > 1 << 31:
             raise DefinitionError(f"onnx: a sparse tensor of shape {shape} is too large")
@@ -180,32 +185,13 @@ class _Reader:
             raise DefinitionError(f"onnx: a sparse tensor: {error}") from error
         return found
 
-    def nodes(
-        self,
-        nodes: Sequence[onnx.NodeProto],
-        scope: dict[str, str],
-        bound: Mapping[str, Any],
-        prefix: str,
-        steps: list[Step],
-        constants: dict[str, Any],
-        depth: int,
-    ) -> None:
-        """Adds the steps of nodes; ``scope`` learns the names that they define.
-
-        Args:
-            nodes: In order.
-            scope: By name in the graph, the name of the value.
-            bound: Attributes of the function around the nodes.
-            prefix: Of names that are defined.
-            steps: Where they go.
-            constants: Likewise.
-            depth: Of calls and graphs around.
-        """
+    def nodes(self, nodes: Sequence[onnx.NodeProto], scope: _Scope) -> None:
+        """Adds the steps of nodes to a scope, which learns the names that they define."""
         own: set[str] = set()
         for number, node in enumerate(nodes):
             label = repr(node.name or f"#{number}")
             for name in node.input:
-                if name and name not in scope:
+                if name and name not in scope.names:
                     later = any(name in n.output for n in nodes[number:])
                     what = "nodes are in a cycle, or out of order" if later else "nothing makes it"
                     raise DefinitionError(
@@ -215,112 +201,83 @@ class _Reader:
             if again:
                 raise DefinitionError(f"onnx: two nodes make {again[0]!r}")
             own.update(node.output)
-            self.node(node, label, scope, bound, prefix, steps, constants, depth)
-
-    def node(
-        self,
-        node: onnx.NodeProto,
-        label: str,
-        scope: dict[str, str],
-        bound: Mapping[str, Any],
-        prefix: str,
-        steps: list[Step],
-        constants: dict[str, Any],
-        depth: int,
-    ) -> None:
-        """Adds what one node is; see `nodes`."""
-        domain = "" if node.domain in _OWN else node.domain
-        function = self.functions.get((node.domain, node.op_type, node.overload))
-        if function is not None:
-            self.call(function, node, scope, bound, steps, constants, depth)
-            return
-        if domain not in self.versions:
-            if domain in ("com.microsoft",):
-                self.versions[domain] = 1
+            function = self.functions.get((node.domain, node.op_type, node.overload))
+            if function is None:
+                self.node(node, label, scope)
             else:
-                raise DefinitionError(
-                    f"onnx: node {label} ({node.op_type}): operator set {domain!r} is not imported"
-                )
-        version = self.versions[domain]
-        proto = _resolved(node, bound)
-        inputs = tuple(scope[name] if name else "" for name in node.input)
-        if _does_nothing(node, domain, version, inputs, constants):
-            scope[node.output[0]] = inputs[0]
+                self.call(function, node, scope)
+
+    def node(self, node: onnx.NodeProto, label: str, scope: _Scope) -> None:
+        """Adds what one node is."""
+        domain = "" if node.domain in _OWN else node.domain
+        if domain not in self.versions and domain != "com.microsoft":
+            raise DefinitionError(
+                f"onnx: node {label} ({node.op_type}): operator set {domain!r} is not imported"
+            )
+        version, names = self.versions.setdefault(domain, 1), scope.names
+        proto = _resolved(node, scope.bound)
+        inputs = tuple(names[name] if name else "" for name in node.input)
+        if _does_nothing(node, domain, version, inputs, scope.constants):
+            names[node.output[0]] = inputs[0]
             return
-        given = {a.name: self.attribute(a, scope, depth, prefix, bound) for a in proto.attribute}
-        for name in node.output:
-            if name:
-                scope[name] = prefix + name
-        outputs = tuple(prefix + name if name else "" for name in node.output)
+        given = {a.name: self.attribute(a, scope) for a in proto.attribute}
+        names.update((name, scope.prefix + name) for name in node.output if name)
+        outputs = tuple(scope.prefix + name if name else "" for name in node.output)
         if node.op_type == "Constant" and not domain and len(outputs) == 1:
-            constants[outputs[0]] = _constant(given, label)
+            scope.constants[outputs[0]] = _constant(given, label)
             return
         _check(node, domain, version, label, given)
-        attributes = {**defaults_of(domain, node.op_type, version), **given}
-        steps.append(Step(node.op_type, domain, version, attributes, inputs, outputs, label, proto))
+        told = {**defaults_of(domain, node.op_type, version), **given}
+        step = Step(node.op_type, domain, version, told, inputs, outputs, label, proto)
+        scope.steps.append(step)
 
-    def call(
-        self,
-        function: onnx.FunctionProto,
-        node: onnx.NodeProto,
-        scope: dict[str, str],
-        bound: Mapping[str, Any],
-        steps: list[Step],
-        constants: dict[str, Any],
-        depth: int,
-    ) -> None:
+    def call(self, function: onnx.FunctionProto, node: onnx.NodeProto, scope: _Scope) -> None:
         """Adds the body of a function in place of its call."""
         key = function.domain, function.name, function.overload
-        if key in self.open or depth > _DEEPEST:
+        if key in self.open or scope.depth > _DEEPEST:
             raise DefinitionError(f"onnx: the function {function.name!r} calls itself")
         if len(node.input) > len(function.input):
             raise DefinitionError(f"onnx: {len(node.input)} inputs for {function.name!r}")
         self.calls += 1
-        prefix = f"{self.calls}/"
         inner = dict.fromkeys(function.input, "")
         for name, given in zip(function.input, node.input, strict=False):
-            inner[name] = scope[given] if given else ""
-        attributes = {a.name: a for a in function.attribute_proto}
-        attributes.update({a.name: a for a in _resolved(node, bound).attribute})
+            inner[name] = scope.names[given] if given else ""
+        told = *function.attribute_proto, *_resolved(node, scope.bound).attribute
+        rest = scope.depth + 1, scope.steps, scope.constants
+        body = _Scope(inner, {a.name: a for a in told}, f"{self.calls}/", *rest)
         versions, self.versions = self.versions, _versions(function.opset_import) or self.versions
         self.open.append(key)
         try:
-            self.nodes(function.node, inner, attributes, prefix, steps, constants, depth + 1)
+            self.nodes(function.node, body)
         finally:
             self.versions = versions
             self.open.pop()
-        if len(steps) + len(constants) > 1 << 20:
+        if len(scope.steps) + len(scope.constants) > 1 << 20:
             raise DefinitionError("onnx: functions call functions, a million nodes and more")
         for made, name in zip(function.output, node.output, strict=False):
             if name:
                 if made not in inner:
                     raise DefinitionError(f"onnx: {function.name!r} does not make {made!r}")
-                scope[name] = inner[made]
+                scope.names[name] = inner[made]
 
-    def attribute(
-        self, attribute: onnx.AttributeProto, scope: Mapping[str, str], depth: int, prefix: str,
-        bound: Mapping[str, Any],
-    ) -> Any:  # fmt: skip
+    def attribute(self, attribute: onnx.AttributeProto, scope: _Scope) -> Any:
         """Returns the value of an attribute."""
         kind = attribute.type
         if kind == _ATTRIBUTE.TENSOR:
-            return tensor_of(attribute.t, self.folder)
+            return tensor_of(attribute.t, self.source)
         if kind == _ATTRIBUTE.TENSORS:
-            return [tensor_of(t, self.folder) for t in attribute.tensors]
+            return [tensor_of(t, self.source) for t in attribute.tensors]
         if kind == _ATTRIBUTE.SPARSE_TENSOR:
             return self.dense(attribute.sparse_tensor)
         if kind == _ATTRIBUTE.GRAPH:
-            inner = f"{prefix}{attribute.name}{depth}/" if prefix else ""
-            return self.graph(attribute.g, scope, depth + 1, inner, bound)
+            prefix = f"{scope.prefix}{attribute.name}{scope.depth}/" if scope.prefix else ""
+            inner = _Scope(dict(scope.names), scope.bound, prefix, scope.depth + 1)
+            return self.graph(attribute.g, inner)
         try:
             value = helper.get_attribute_value(attribute)
         except ValueError as error:
             raise DefinitionError(f"onnx: attribute {attribute.name!r}: {error}") from error
-        if isinstance(value, bytes):
-            return value.decode("utf-8", "replace")
-        if kind == _ATTRIBUTE.STRINGS:
-            return [v.decode("utf-8", "replace") for v in value]
-        return list(value) if kind in (_ATTRIBUTE.INTS, _ATTRIBUTE.FLOATS) else value
+        return text_of(value)
 
 
 def _resolved(node: onnx.NodeProto, bound: Mapping[str, Any]) -> onnx.NodeProto:

@@ -20,7 +20,7 @@ from clprim.onnx.context import Context, on_the_host, run_step
 from clprim.onnx.model import Program, Step, program_of
 from clprim.onnx.plan import Plan, Segment
 from clprim.onnx.refused import check
-from clprim.onnx.source import proto_of
+from clprim.onnx.source import Source, proto_of
 from clprim.onnx.table import host_entry
 from clprim.onnx.values import Stored, downloaded, uploaded
 from clprim.runtime.device import current_device
@@ -80,11 +80,11 @@ def load(source: Any) -> Net:
         >>> net(np.float32([-1, 2]))
         array([0., 2.], dtype=float32)
     """
-    model, folder = proto_of(source)
+    model, found = proto_of(source)
     try:
-        program = _folded(program_of(model, folder))
+        program = _folded(program_of(model, found))
         check(program)
-        return Net(model, program)
+        return Net(model, program, found)
     except ClprimError:
         raise
     except _BROKEN as error:
@@ -99,7 +99,7 @@ class Net:
         outputs: Likewise.
     """
 
-    def __init__(self, model: onnx.ModelProto, program: Program) -> None:
+    def __init__(self, model: onnx.ModelProto, program: Program, source: Source) -> None:
         self.what = model.graph.name or "model"
         self._program, self._context, self._model = program, Context(), model
         self._context.keep(program)
@@ -107,7 +107,7 @@ class Net:
         self.inputs = {n: _kind(given[n]) for n in program.inputs}
         self.outputs = {o.name: _kind(o) for o in model.graph.output}
         self._optional = {n for n in program.inputs if given[n].type.HasField("optional_type")}
-        self._plan = Plan(self.what, program, self._context)
+        self._plan = Plan(self.what, program, self._context, source)
         self._host: set[str] = set()
         # Of the host's time alone: kernels of several threads follow each other on the queue.
         self._lock = threading.RLock()
@@ -208,6 +208,7 @@ class Net:
             return text
         from clprim.graph.explain import explained
 
+        self._plan.traced_anew()
         _, ran = self._run(self._named(args, named))
         return "\n\n".join([text, *map(explained, ran)])
 
@@ -221,6 +222,7 @@ class Net:
             DefinitionError: There is not one graph: a value decides what is computed, or no kernel
                 is launched.
         """
+        self._plan.traced_anew()
         outputs, ran = self._run(self._named(args, named))
         whole = all(isinstance(v, Array) for v in outputs)
         if len(ran) != 1 or not whole or len(ran[0].replay.graph.outputs) != len(outputs):

@@ -8,25 +8,36 @@ that reach it.
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 from collections import ChainMap, OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.graph.graph import Graph
+from clprim.call.packed import PackedWeight
+from clprim.graph import check, frozen
+from clprim.graph.graph import Buffer, Graph
 from clprim.graph.jit import Compiled
-from clprim.graph.results import Results
 from clprim.graph.trace import Trace, traced
 from clprim.onnx.context import Context, run_step
 from clprim.onnx.model import Program, Step
+from clprim.onnx.source import Source
 from clprim.onnx.values import Stored
-from clprim.runtime import tracing
+from clprim.options import current_options
+from clprim.runtime import disk_cache, tracing
 from clprim.runtime.device import Device
+from clprim.runtime.query import identity
+from clprim.runtime.source_cache import version_of_sources
+from clprim.runtime.tables import table_of
 
 # Signatures that are remembered where a segment begins; the oldest goes first.
 MOST_SIGNATURES = 64
+
+# On disk: that what is kept depends on the elements of all weights.
+_WHOLE = b"whole"
 
 Scope = dict[str, Any]
 
@@ -39,10 +50,26 @@ class Segment(Compiled):
     """
 
     def __init__(
-        self, device: Device, graph: Graph, results: Results, names: tuple[str, ...]
+        self, device: Device, graph: Graph, results: _Order, names: Sequence[str], **options: Any
     ) -> None:
-        super().__init__(device, graph, results)
-        self.names = names
+        super().__init__(device, graph, results, **options)
+        self.names = tuple(names)
+
+
+class _Order:
+    """Results in order: what is made, and what was given and is passed on.
+
+    Attributes:
+        given: Of each its number among what was given; None of what is made.
+    """
+
+    def __init__(self, arrays: Sequence[Any], given: Sequence[Any]) -> None:
+        known = {id(array): n for n, array in enumerate(given)}
+        self.given = [known.get(id(array)) for array in arrays]
+
+    def __call__(self, make: Callable[[int], Any], given: Sequence[Any]) -> list[Any]:
+        made = itertools.count()
+        return [make(next(made)) if n is None else given[n] for n in self.given]
 
 
 class Packer:
@@ -59,11 +86,17 @@ class Packer:
 
     def __init__(self, scope: Scope) -> None:
         self.arrays: list[Array] = []
-        self._form: Any = None
         key: list[Hashable] = []
-        self._form = {name: self._read(value, key) for name, value in scope.items()}
+        self.form = {name: self._read(value, key) for name, value in scope.items()}
         self.key: Hashable = (tuple(scope), tuple(key))
         self.names = [name for name, value in scope.items() if isinstance(value, Array)]
+
+    @staticmethod
+    def of(form: Any) -> Packer:
+        """Returns one that puts arrays in the places that another one knew."""
+        found = Packer({})
+        found.form = form
+        return found
 
     def _read(self, value: Any, key: list[Hashable]) -> Any:
         if isinstance(value, Array):
@@ -85,7 +118,7 @@ class Packer:
 
     def scope(self, arrays: Sequence[Any]) -> Scope:
         """Returns the values with other arrays."""
-        return {name: _filled(form, arrays) for name, form in self._form.items()}
+        return {name: _filled(form, arrays) for name, form in self.form.items()}
 
 
 class _Kept:
@@ -114,10 +147,12 @@ class Plan:
         what: The model's name.
         program: Its steps.
         context: What the steps are run with.
+        source: Of the model, by whose digest what is planned for it is kept on disk.
     """
 
-    def __init__(self, what: str, program: Program, context: Context) -> None:
-        self.what, self.program, self.context = what, program, context
+    def __init__(self, what: str, program: Program, context: Context, source: Source) -> None:
+        self.what, self.program, self.context, self.source = what, program, context, source
+        self.kept = bool(source.digest) and not check.is_on()
         self._known: OrderedDict[Hashable, _Steps] = OrderedDict()
         self._needed = _needed(program)
 
@@ -152,6 +187,27 @@ class Plan:
             at += 1
             scope = {n: v for n, v in scope.items() if n in self._needed[at]}
 
+    def names_of_weights(self) -> dict[int, str]:
+        """By the memory of constants that are on the device: their names."""
+        found = {}
+        for name, value in self.program.constants.items():
+            known = self.context.uploaded(value)
+            if known is not None:
+                found[id(known.base_data)] = name
+        return found
+
+    def weight(self, name: str) -> PackedWeight:
+        """Returns a constant on the device, which is uploaded once."""
+        value = self.context.device(self.program.constants[name])
+        codes = value.codes if isinstance(value, Stored) else value
+        return self.context.weights[id(codes.base_data)]
+
+    def traced_anew(self) -> None:
+        """Forgets what came from disk, which says nothing of what it computes, from now on."""
+        self.kept = False
+        for key in [k for k, steps in self._known.items() if steps.thawed]:
+            del self._known[key]
+
     def needed(self, at: int) -> set[str]:
         """Names that are read by steps from a number on, or are outputs."""
         return self._needed[at]
@@ -180,17 +236,25 @@ class _Steps:
     Attributes:
         end: The number of the step behind the last.
         compiled: What runs them: nothing where none launches a kernel.
+        thawed: Whether that came from disk.
     """
 
     def __init__(self, plan: Plan, device: Device, start: int, given: Packer) -> None:
-        self._plan, self._given = plan, given
+        self._plan, self._device, self._given = plan, device, given
+        self.end, self.compiled, self.thawed = start, list[Segment](), False
+        kept = start == 0 and plan.kept and disk_cache.default_cache() is not None
+        if kept and self._thaw():
+            return
+        self._trace(start)
+        if kept and self.compiled and self.end == len(plan.program.steps):
+            self._freeze()
+
+    def _trace(self, start: int) -> None:
+        plan, given, found = self._plan, self._given, dict[str, Any]()
         context, steps = plan.context, plan.program.steps
-        found: dict[str, Any] = {}
-        self.end = start
 
         def call() -> None:
-            scope = given.scope(given.arrays)
-            found.update(scope)
+            found.update(given.scope(given.arrays))
             for number in range(start, len(steps)):
                 run_eagerly(context, plan.program, steps[number : number + 1], found)
                 self.end = number + 1
@@ -203,29 +267,75 @@ class _Steps:
                     raise
 
         trace, graph, _ = traced(plan.what, until_cut, given.arrays)
-        kept = {n: v for n, v in found.items() if n in plan.needed(self.end)}
-        self._results = Packer(kept)
-        self.compiled = self._compiled(device, trace, graph)
+        self._results = Packer({n: v for n, v in found.items() if n in plan.needed(self.end)})
+        self._order = _Order(self._results.arrays, given.arrays)
+        self._compile(trace, graph)
 
-    def _compiled(self, device: Device, trace: Trace, graph: Graph) -> list[Segment]:
-        given = self._given.arrays
-        results = Results(self._plan.what, list(self._results.arrays), given)
-        if not results.arrays:
-            self._only = results
-            return []
+    def _compile(self, trace: Trace, graph: Graph) -> None:
+        pairs = zip(self._results.arrays, self._order.given, strict=True)
+        outputs = tuple(trace.operand(array) for array, n in pairs if n is None)
+        if not outputs:
+            return
         weights = self._plan.context.weights
         for buffer in {b for node in graph.nodes for b in node.buffers()}:
             if buffer.kind == "constant" and buffer.weight is None:
                 buffer.weight = weights.get(id(buffer.memory))
-        outputs = tuple(map(trace.operand, results.arrays))
         whole = Graph(graph.what, graph.inputs, graph.nodes, outputs)
-        return [Segment(device, whole, results, tuple(self._results.names))]
+        self.compiled = [Segment(self._device, whole, self._order, self._results.names)]
 
     def __call__(self, arrays: Sequence[Any]) -> Scope:
         """Runs the steps and returns the values that are still needed."""
         if self.compiled:
             return self._results.scope(self.compiled[0](arrays))
-        return self._results.scope(self._only(lambda number: None, arrays))
+        return self._results.scope(self._order(lambda number: None, arrays))
+
+    # --- on disk ---------------------------------------------------------------------------------
+
+    def _key(self, digest: str) -> str:
+        """What all that is planned depends on."""
+        device = self._device
+        told = (digest, self._given.key, identity(device.cl), device.traits, current_options(),
+                table_of(device).choices, version_of_sources())  # fmt: skip
+        return hashlib.sha256(f"onnx:{told!r}".encode()).hexdigest()
+
+    def _freeze(self) -> None:
+        """Keeps what was planned; where something was computed of weights, with all of theirs."""
+        names, source = self._plan.names_of_weights(), self._plan.source
+        graph = self.compiled[0].replay.graph
+        before = {b for n in self.compiled[0].traced.nodes for b in n.buffers()}
+        now = {b for n in graph.nodes for b in n.buffers() if b.kind == "constant"}
+        beside = self._results.form, self._results.names, self._order.given
+
+        def name_of(buffer: Buffer) -> str | None:
+            return names.get(id(buffer.memory))
+
+        data = frozen.freeze(self._device, graph, name_of, beside)
+        if data is None:
+            return
+        key = self._key(source.digest)
+        if self._plan.context.computed or any(name_of(b) is None for b in now - before):
+            disk_cache.store(key, _WHOLE)
+            key = self._key(source.whole)
+        disk_cache.store(key, data)
+
+    def _thaw(self) -> bool:
+        plan, device = self._plan, self._device
+        data = disk_cache.load(self._key(plan.source.digest))
+        if data == _WHOLE:
+            data = disk_cache.load(self._key(plan.source.whole))
+        if data is None:
+            return False
+        try:
+            graph, beside = frozen.thaw(device, data, plan.weight)
+        except Exception:  # whatever a pickle of another make does
+            return False
+        form, names, places = beside
+        self._results = Packer.of(form)
+        self._order = _Order((), ())
+        self._order.given = places
+        self.compiled = [Segment(device, graph, self._order, names, planned=True)]
+        self.end, self.thawed = len(plan.program.steps), True
+        return True
 
 
 def _needed(program: Program) -> list[set[str]]:

@@ -21,11 +21,13 @@ def schema_of(domain: str, name: str, version: int) -> Any:
 def defaults_of(domain: str, name: str, version: int) -> dict[str, Any]:
     """Returns the defaults of an operator's attributes."""
     schema = schema_of(domain, name, version)
-    found: dict[str, Any] = {}
-    for attribute in schema.attributes.values() if schema else ():
-        if attribute.default_value.name:
-            value = helper.get_attribute_value(attribute.default_value)
-            if isinstance(value, (list, tuple)):
-                value = [v.decode() if isinstance(v, bytes) else v for v in value]
-            found[attribute.name] = value.decode() if isinstance(value, bytes) else value
-    return found
+    told = [a.default_value for a in schema.attributes.values()] if schema else []
+    return {d.name: text_of(helper.get_attribute_value(d)) for d in told if d.name}
+
+
+def text_of(value: Any) -> Any:
+    """Returns an attribute's value with texts, and lists, in place of protocol buffers' own."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    several = hasattr(value, "__len__") and not isinstance(value, str)
+    return list(map(text_of, value)) if several else value

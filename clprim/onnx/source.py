@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
+import sys
+from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,42 +20,170 @@ from clprim.errors import DefinitionError, quoted
 
 _TENSOR = onnx.TensorProto
 _NIBBLES = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
+# Stands where a file's name does, of elements that are further back in the model's own bytes.
+_HERE = "\0"
+# Bytes of elements that stay in a tensor: the host computes with no more floats, and no more else.
+_FLOATS, _OTHERS = 1 << 14, 1 << 20
+_KINDS = {_TENSOR.FLOAT, _TENSOR.FLOAT16, _TENSOR.BFLOAT16, _TENSOR.DOUBLE}
+_GRAPH, _INITIALIZER, _KIND, _RAW, _BYTES = 7, 5, 2, 9, 2  # protocol buffers' numbers
 
 
-def proto_of(source: Any) -> tuple[onnx.ModelProto, Path | None]:
-    """Returns a model, and the folder that its external data have to be in.
+class Source:
+    """Where the elements of a model's tensors are.
+
+    Args:
+        data: The model's bytes; none of one that was made by the program.
+        folder: Where external data have to be; None where there can be none.
+
+    Attributes:
+        digest: Of all but large initialisers' elements; empty where nothing is kept on disk.
+    """
+
+    def __init__(self, data: bytes = b"", folder: Path | None = None) -> None:
+        self.data, self.folder, self.digest = data, folder, ""
+
+    @cached_property
+    def whole(self) -> str:
+        """A digest of all."""
+        return hashlib.sha256(self.data).hexdigest()
+
+
+def proto_of(source: Any) -> tuple[onnx.ModelProto, Source]:
+    """Returns a model, large initialisers without their elements, and where these are.
 
     Raises:
         DefinitionError: No model: a file that cannot be read, bytes that are something else.
     """
     if isinstance(source, onnx.ModelProto):
-        return source, None
-    folder = None
+        return source, Source()
+    found = Source()
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         try:
-            data = path.read_bytes()
+            found.data = path.read_bytes()
         except OSError as error:
             raise DefinitionError(f"onnx: {path}: {error.strerror or error}") from error
-        folder = path.resolve().parent
+        found.folder = path.resolve().parent
     elif isinstance(source, (bytes, bytearray, memoryview)):
-        data = bytes(source)
+        found.data = bytes(source)
     else:
         raise DefinitionError(f"onnx: {quoted(source)}: expected a path, bytes or a ModelProto")
     try:
-        model = onnx.ModelProto.FromString(data)
+        short = _short(found.data)
+        model = onnx.ModelProto.FromString(short)
     except (DecodeError, RecursionError, ValueError) as error:
         raise DefinitionError(f"onnx: {_named(source)} is no model: {error}") from error
     if not model.HasField("graph") or not (model.ir_version or model.opset_import):
         raise DefinitionError(f"onnx: {_named(source)} is no model: it holds no graph")
-    return model, folder
+    if not any(_location(t) not in ("", _HERE) for t in model.graph.initializer):
+        found.digest = hashlib.sha256(short).hexdigest()
+    return model, found
 
 
 def _named(source: Any) -> str:
     return str(source) if isinstance(source, (str, os.PathLike)) else "what was given"
 
 
-def tensor_of(tensor: onnx.TensorProto, folder: Path | None) -> np.ndarray[Any, Any]:
+# --- large elements stay where they are ----------------------------------------------------------
+
+
+def _short(data: bytes) -> bytes:
+    """Returns a model's bytes in which large initialisers say where their elements are."""
+    try:
+        graphs = [field for field in _fields(data, 0, len(data)) if field[0] == _GRAPH]
+        ((_, begin, inner, end),) = graphs
+        parts: list[bytes] = []
+        for number, start, first, last in _fields(data, inner, end):
+            tensor = _elsewhere(data, first, last) if number == _INITIALIZER else None
+            if tensor is None:
+                parts.append(data[start:last])
+            else:
+                parts += [_tag(_INITIALIZER), _varint(len(tensor)), tensor]
+    except (IndexError, ValueError):
+        return data  # whose parser says what is wrong
+    graph = b"".join(parts)
+    return b"".join([data[:begin], _tag(_GRAPH), _varint(len(graph)), graph, data[end:]])
+
+
+def _elsewhere(data: bytes, begin: int, end: int) -> bytes | None:
+    """Returns a tensor without its elements; None of a small one."""
+    if end - begin <= _FLOATS:
+        return None
+    fields = list(_fields(data, begin, end))
+    kinds = [data[first] for number, _, first, _ in fields if number == _KIND]
+    raws = [(first, last) for number, _, first, last in fields if number == _RAW]
+    if len(raws) != 1 or len(kinds) != 1:
+        return None
+    ((first, last),) = raws
+    if last - first <= (_FLOATS if kinds[0] in _KINDS else _OTHERS):
+        return None
+    told = onnx.TensorProto(data_location=_TENSOR.EXTERNAL)
+    for key, value in ("location", _HERE), ("offset", f"{first}"), ("length", f"{last - first}"):
+        told.external_data.add(key=key, value=value)
+    kept = [data[start:stop] for number, start, _, stop in fields if number != _RAW]
+    return b"".join([*kept, told.SerializeToString()])
+
+
+def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yields the fields of a message: numbers, where they begin, where their contents do and end.
+
+    Raises:
+        IndexError, ValueError: It is broken.
+    """
+    while at < end:
+        start = at
+        tag, at = _number(data, at)
+        kind, first = tag & 7, at
+        if kind == 0:
+            _, at = _number(data, at)
+        elif kind == _BYTES:
+            size, first = _number(data, at)
+            at = first + size
+        elif kind in (1, 5):
+            at += 8 if kind == 1 else 4
+        else:
+            raise ValueError(f"a field of kind {kind}")
+        if at > end:
+            raise ValueError("a field beyond its message")
+        yield tag >> 3, start, first, at
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    found = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        found |= (byte & 127) << shift
+        if byte < 128:
+            return found, at
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")
+
+
+def _varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def _tag(number: int) -> bytes:
+    return _varint(number << 3 | _BYTES)
+
+
+# --- tensors -------------------------------------------------------------------------------------
+
+
+def _location(tensor: onnx.TensorProto) -> str:
+    """Where a tensor's elements are; empty where it has them itself."""
+    if tensor.data_location != _TENSOR.EXTERNAL:
+        return ""
+    return next((e.value for e in tensor.external_data if e.key == "location"), "nowhere")
+
+
+def tensor_of(tensor: onnx.TensorProto, source: Source) -> np.ndarray[Any, Any]:
     """Returns a tensor's elements; texts as objects.
 
     Raises:
@@ -68,10 +200,11 @@ def tensor_of(tensor: onnx.TensorProto, folder: Path | None) -> np.ndarray[Any, 
         bits = _NIBBLES.get(_TENSOR.DataType.Name(tensor.data_type), dtype.itemsize * 8)
         nbytes = -(-size * bits // 8)
         if tensor.data_location == _TENSOR.EXTERNAL:
-            whole = onnx.TensorProto()
-            whole.name, whole.data_type = tensor.name, tensor.data_type
-            whole.dims.extend(shape)
-            whole.raw_data = _external(tensor, folder, nbytes)
+            data = _external(tensor, source, nbytes)
+            if bits == dtype.itemsize * 8 and sys.byteorder == "little":
+                return np.frombuffer(data, dtype).reshape(shape)
+            whole = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=shape)
+            whole.raw_data = bytes(data)
             tensor = whole
         elif tensor.HasField("raw_data"):
             if len(tensor.raw_data) != nbytes:
@@ -94,10 +227,17 @@ def _given(tensor: onnx.TensorProto) -> int:
     return max(len(getattr(tensor, field)) for field in fields)
 
 
-def _external(tensor: onnx.TensorProto, folder: Path | None, nbytes: int) -> bytes:
-    """Returns bytes of a file beside the model, of no other."""
+def _external(tensor: onnx.TensorProto, source: Source, nbytes: int) -> Any:
+    """Returns bytes of the model, or of a file beside it, of no other."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
-    where = entries.get("location", "")
+    where, folder = entries.get("location", ""), source.folder
+    offset, length = int(entries.get("offset") or 0), int(entries.get("length") or nbytes)
+    if where == _HERE:
+        if length != nbytes:
+            raise ValueError(f"{length} bytes for {nbytes}")
+        if not 0 <= offset <= offset + length <= len(source.data):
+            raise ValueError("its data are not there")
+        return memoryview(source.data)[offset : offset + length]
     if folder is None:
         raise ValueError(f"its data are in the file {where!r}: load the model by its path")
     path = (folder / where).resolve()
@@ -105,10 +245,8 @@ def _external(tensor: onnx.TensorProto, folder: Path | None, nbytes: int) -> byt
         raise ValueError(f"its data are in {where!r}, outside of the model's folder")
     if not path.is_file():
         raise ValueError(f"its data are in {where!r}, which is not there")
-    offset, length = int(entries.get("offset") or 0), int(entries.get("length") or nbytes)
     if length != nbytes or offset < 0 or offset + length > path.stat().st_size:
         raise ValueError(f"{where!r} does not hold its {nbytes} bytes from {offset} on")
     with path.open("rb") as file:
         file.seek(offset)
-        data: bytes = file.read(length)
-        return data
+        return file.read(length)

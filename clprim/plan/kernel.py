@@ -294,6 +294,24 @@ class KernelCode:
         return (1, 2)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PrintedCode(KernelCode):
+    """Code that has been printed.
+
+    Attributes:
+        text: The source.
+        version: OpenCL C that it is written in.
+    """
+
+    text: str
+    version: tuple[int, int]
+
+    @property
+    def c_version(self) -> tuple[int, int]:
+        """See `KernelCode.c_version`."""
+        return self.version
+
+
 def mask_type(value: str) -> str:
     """Returns the type of a lane of what `select` takes beside vectors of a type."""
     return "long" if value in ("double", "long", "ulong") else "int"

@@ -7,11 +7,13 @@ is text, which is compiled and never executed here.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from functools import lru_cache
-from importlib import resources
+from importlib import import_module, resources
 from typing import TYPE_CHECKING
 
+from clprim.plan.kernel import PrintedCode
 from clprim.render import render
 from clprim.runtime import disk_cache
 
@@ -34,6 +36,8 @@ def source_of(template: str, code: KernelCode) -> str:
         template: Its name without ``.cl.jinja``.
         code: Everything that the template prints.
     """
+    if isinstance(code, PrintedCode):
+        return code.text
     if disk_cache.default_cache() is None:
         return render(template, code)
     key = hashlib.sha256(f"source:{_printers()}:{template}:{code!r}".encode()).hexdigest()
@@ -43,6 +47,29 @@ def source_of(template: str, code: KernelCode) -> str:
     text = render(template, code)
     disk_cache.store(key, text.encode())
     return text
+
+
+@lru_cache(maxsize=1)
+def version_of_sources() -> str:
+    """Returns a digest of when this library's files were written, and of how long they are.
+
+    All that is planned depends on them.
+    """
+    names = "clprim", "clprim.ops", "clprim.templates"
+    folders = {folder for name in names for folder in import_module(name).__path__}
+    found = sorted(entry for folder in folders for entry in _written(folder))
+    return hashlib.sha256(repr(found).encode()).hexdigest()
+
+
+def _written(folder: str) -> Iterator[tuple[str, int, int]]:
+    """Yields paths, sizes and times of the files in a folder and in those within it."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _written(entry.path)
+            elif entry.name.endswith(_ENDINGS):
+                told = entry.stat()
+                yield entry.path, told.st_size, told.st_mtime_ns
 
 
 @lru_cache(maxsize=1)

@@ -65,6 +65,18 @@ def test_names_that_nothing_makes_and_cycles_are_told_apart():
     refused(graph_of([RELU, RELU]), "two nodes make 'y'")
 
 
+def test_large_elements_are_found_in_the_models_bytes_or_refused():
+    w = numpy_helper.from_array(np.arange(8192, dtype=np.float32).reshape(4, 2048), "w")
+    data = graph_of([helper.make_node("MatMul", ["x", "w"], ["y"])], [w]).SerializeToString()
+    found = clprim.onnx.load(data)._program.constants["w"]
+    np.testing.assert_array_equal(found, np.arange(8192).reshape(4, 2048))
+    for size in (len(data) - 1, len(data) - 9000, 200):
+        refused(data[:size], "no model|no graph")
+    # What says that its elements are in the model's own bytes is believed within these alone.
+    refused(graph_of([RELU], [external("w", "\0", offset=1 << 40)]).SerializeToString(), "not there")
+    refused(graph_of([RELU], [external("w", "\0", length=3)]).SerializeToString(), "3 bytes for 16")
+
+
 def test_attributes_and_inputs_are_held_to_the_schema():
     make = helper.make_node
     refused(graph_of([make("Relu", ["x"], ["y"], slope=1.0)]), "no attribute 'slope'")

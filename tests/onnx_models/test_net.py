@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper, parser  # noqa: E402
 
 import clprim as cp  # noqa: E402
 import clprim.onnx  # noqa: E402
+from clprim.onnx import plan  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -234,6 +235,56 @@ def test_weights_are_constants_that_are_packed(device):
     assert replay.graph.nodes[0].kept
     assert ", 1 kernels," in net.explain(x)
     assert len(net.profile(x).events) == 1
+
+
+def bytes_of(nodes, shape, **weights):
+    """A model of one input and one output with weights."""
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(w, name) for name, w in weights.items()],
+    )
+    sets = [helper.make_opsetid("", 17)]
+    return helper.make_model(graph, opset_imports=sets, ir_version=8).SerializeToString()
+
+
+def test_what_is_planned_is_kept_on_disk(device, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLPRIM_CACHE_DIR", str(tmp_path))
+    node = helper.make_node("MatMul", ["x", "w"], ["p"])
+    nodes = [node, helper.make_node("Add", ["p", "b"], ["y"])]
+    w, b, x = numbers(64, 96), numbers(96), numbers(5, 64)
+    wanted = clprim.onnx.load(bytes_of(nodes, ["n", 64], w=w, b=b))(x)
+    counted = []
+    monkeypatch.setattr(plan, "run_eagerly", lambda *args: counted.append(args))
+    again = clprim.onnx.load(bytes_of(nodes, ["n", 64], w=w, b=b))
+    np.testing.assert_array_equal(again(x), wanted)
+    other = clprim.onnx.load(bytes_of(nodes, ["n", 64], w=w * 2, b=b))
+    np.testing.assert_allclose(other(x), 2 * x.astype(float) @ w + b, rtol=1e-4, atol=1e-5)
+    assert not counted
+    monkeypatch.undo()
+    monkeypatch.setenv("CLPRIM_CACHE_DIR", str(tmp_path))
+    assert "MatMul" in again.explain(x)
+    again.graph(x).save(tmp_path / "net.clprim")
+    assert again(x[:2]).shape == (2, 96)
+
+
+def test_what_was_computed_of_weights_is_kept_with_them(device, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLPRIM_CACHE_DIR", str(tmp_path))
+    nodes = [helper.make_node("Mul", ["w", "w"], ["v"]), helper.make_node("Mul", ["x", "v"], ["y"])]
+    w = numbers(96, 64)
+    for values in (w, w, w + 1, w):
+        net = clprim.onnx.load(bytes_of(nodes, [96, 64], w=values))
+        np.testing.assert_allclose(net(np.ones_like(w)), values * values, rtol=1e-6)
+
+
+def test_damaged_plans_on_disk_are_made_anew(device, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLPRIM_CACHE_DIR", str(tmp_path))
+    nodes, x = [helper.make_node("Relu", ["x"], ["y"])], numbers(3, 4)
+    clprim.onnx.load(bytes_of(nodes, [3, 4]))(x)
+    monkeypatch.setattr(plan.disk_cache, "load", lambda key: b"what another version wrote")
+    np.testing.assert_array_equal(clprim.onnx.load(bytes_of(nodes, [3, 4]))(x), np.maximum(x, 0))
 
 
 def test_small_numbers_are_codes_on_the_device(device):

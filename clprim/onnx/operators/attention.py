@@ -6,10 +6,13 @@ import math
 from typing import Any
 
 from clprim import ops
-from clprim.onnx.context import _elsewhere
+from clprim.errors import DefinitionError
+from clprim.onnx.context import elsewhere
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.table import handler
-from clprim.onnx.values import BOOL
+from clprim.onnx.values import BOOL, BYTE, INT64
+
+_MICROSOFT = "com.microsoft"
 
 
 def heads(x: Any, count: int) -> Any:
@@ -24,91 +27,137 @@ def joined(x: Any) -> Any:
     return x.transpose(0, 2, 1, 3).reshape((batch, length, count * size))
 
 
+def _behind(past: Any, new: Any) -> Any:
+    return new if past is None else ops.cat([past, new], 2)
+
+
 @handler("Attention")
 def _attention(
-    context: Any, attributes: Any, q: Any, k: Any, v: Any, mask: Any = None, past_k: Any = None,
-    past_v: Any = None, length: Any = None,
+    context: Any, q: Any, k: Any, v: Any, mask: Any = None, past_k: Any = None,
+    past_v: Any = None, length: Any = None, *, is_causal: bool = False,
+    scale: float | None = None, softcap: float = 0.0, **told: Any,
 ) -> Any:  # fmt: skip
     special = (
-        attributes.get("softcap")
+        softcap
         or length is not None
         or context.wanted(3)
-        or (attributes.get("is_causal") and (past_k is not None or mask is not None))
+        or (is_causal and (past_k is not None or mask is not None))
         or any(t.dtype.itemsize < 4 for t in (q, k, v))
-        or attributes.get("scale") == 0
-        or max(attributes.get(f"{side}_window_size", -1) for side in ("left", "right")) >= 0
+        or scale == 0
+        or max(told.get(f"{side}_window_size", -1) for side in ("left", "right")) >= 0
     )
     if special:
-        given = [q, k, v, mask, past_k, past_v, length][: len(context.step.inputs)]
-        return _elsewhere(context, context.step, given)
+        given = [q, k, v, mask, past_k, past_v, length]
+        return elsewhere(context, context.step, given[: len(context.step.inputs)])
     flat = q.ndim == 3
     if flat:
-        kv = attributes["kv_num_heads"]
-        q, k, v = heads(q, attributes["q_num_heads"]), heads(k, kv), heads(v, kv)
-    if past_k is not None:
-        k, v = ops.cat([past_k, k], 2), ops.cat([past_v, v], 2)
-    if mask is not None and mask.shape[-1] < k.shape[2]:
-        more = k.shape[2] - mask.shape[-1]
-        mask = (
-            ops.pad(mask, (0, more), value=-math.inf)
-            if mask.dtype != BOOL
-            else ops.pad(mask.astype("uint8"), (0, more)).astype(BOOL)
-        )
-    causal = bool(attributes.get("is_causal"))
+        q, k, v = (heads(t, told[f"{n}_num_heads"]) for t, n in ((q, "q"), (k, "kv"), (v, "kv")))
+    k, v = _behind(past_k, k), _behind(past_v, v)
+    more = 0 if mask is None else k.shape[2] - mask.shape[-1]
+    if more > 0 and mask.dtype == BOOL:
+        mask = ops.pad(mask.astype(BYTE), (0, more)).astype(BOOL)
+    elif more > 0:
+        mask = ops.pad(mask, (0, more), value=-math.inf)
     grouped = q.shape[1] != k.shape[1]
-    scale = attributes.get("scale")
-    y = ops.scaled_dot_product_attention(
-        q, k, v, mask, 0.0, causal, scale=scale, enable_gqa=grouped
-    )
+    y = ops.scaled_dot_product_attention(q, k, v, mask, 0.0, is_causal, scale, grouped)
     return joined(y) if flat else y, k, v
 
 
 @handler("RotaryEmbedding")
-def _rotary(
-    context: Any, attributes: Any, x: Any, cos: Any, sin: Any, positions: Any = None
-) -> Any:
-    return rotated(
-        x, cos, sin, positions, attributes.get("num_heads", 0),
-        attributes.get("rotary_embedding_dim", 0), bool(attributes.get("interleaved")),
-    )  # fmt: skip
-
-
 def rotated(
-    x: Any, cos: Any, sin: Any, positions: Any, count: int, part: int, interleaved: bool
-) -> Any:
+    x: Any, cos: Any, sin: Any, positions: Any = None, *, num_heads: int = 0,
+    rotary_embedding_dim: int = 0, interleaved: bool = False, **told: Any,
+) -> Any:  # fmt: skip
     """Returns (batch, heads, length, size), or heads within the last axis, turned by angles.
 
     Args:
         x: The array.
         cos: Of (positions, size / 2), or of (batch, length, size / 2) where there are no
-        positions: (batch, length) or, of consecutive ones, the first: (1,).
+            positions: (batch, length) or, of consecutive ones, the first: (1,).
         sin: Likewise.
-        count: Heads, of an array of three dimensions.
-        part: Features that are turned; 0 is all.
+        positions: See ``cos``.
+        num_heads: Of an array of three dimensions.
+        rotary_embedding_dim: Features that are turned; 0 is all.
         interleaved: Whether pairs lie side by side.
+        told: Other attributes.
     """
     flat = x.ndim == 3
     if flat:
-        size = x.shape[2] // count if count else (cos.shape[-1] * 2)
+        size = x.shape[2] // num_heads if num_heads else cos.shape[-1] * 2
         x = heads(x, x.shape[2] // size)
-    part = part or x.shape[3]
-    half = part // 2
-    at = "coord(0), coord(2), k"
-    extra = []
-    if positions is not None:
-        extra = [positions]
-        at = "at_x3(0) + coord(2), k" if positions.ndim == 1 else "at_x3(coord(0), coord(2)), k"
-    pair = ("d / 2", "d % 2", "d ^ 1") if interleaved else (f"d % {half}", f"d / {half}",
-                                                            f"(d + {half}) % {part}")  # fmt: skip
-    text = f"""
-        int d = coord(3);
-        if (d >= {part}) y0 = at_x0(coord(0), coord(1), coord(2), coord(3));
-        else {{
-            int k = {pair[0]}, second = {pair[1]}, other = {pair[2]};
-            float c = at_x1({at}), s = at_x2({at});
-            float a = at_x0(coord(0), coord(1), coord(2), d);
-            float b = at_x0(coord(0), coord(1), coord(2), other);
-            y0 = second ? s * b + c * a : c * a - s * b;
-        }}"""
-    y = string(text, x.dtype, x, cos, sin, *extra, shape=x.shape)
+    if positions is None:
+        cos, sin = (t.reshape((t.shape[0], 1, *t.shape[1:])) for t in (cos, sin))
+    else:
+        if positions.ndim == 1:
+            positions = string("y0 = x0 + coord(1);", INT64, positions, shape=(1, x.shape[2]))
+        positions = positions.reshape((positions.shape[0], 1, positions.shape[1]))
+    part = rotary_embedding_dim or x.shape[3]
+    turned = x if part == x.shape[3] else x[..., :part]
+    y = ops.rotary_embedding(turned, cos, sin, positions=positions, interleaved=interleaved)
+    y = y if turned is x else ops.cat([y, x[..., part:]], 3)
     return joined(y) if flat else y
+
+
+@handler("RotaryEmbedding", domain=_MICROSOFT)
+def _rotary(
+    x: Any, positions: Any, cos: Any, sin: Any, *, interleaved: bool = False, **told: Any
+) -> Any:
+    return rotated(x, cos, sin, positions, interleaved=interleaved, **told)
+
+
+@handler("MultiHeadAttention", domain=_MICROSOFT)
+def _multi_head_attention(
+    q: Any, k: Any = None, v: Any = None, bias: Any = None, padding: Any = None, added: Any = None,
+    past_k: Any = None, past_v: Any = None, cache: Any = None, *, num_heads: int,
+    mask_filter_value: float = -10000.0, unidirectional: bool = False, scale: float = 0.0,
+) -> Any:  # fmt: skip
+    if k is None or q.ndim != 3 or cache is not None:
+        raise DefinitionError("MultiHeadAttention of packed arrays or with a shared cache")
+    if unidirectional and past_k is not None:
+        raise DefinitionError("MultiHeadAttention: unidirectional with a past")
+    if bias is not None:
+        n = q.shape[-1]
+        q = ops.add(q, bias[:n])
+        if k.ndim == 3:
+            k, v = ops.add(k, bias[n : n + k.shape[-1]]), ops.add(v, bias[n + k.shape[-1] :])
+    q, k, v = (heads(t, num_heads) if t.ndim == 3 else t for t in (q, k, v))
+    k, v, mask = _behind(past_k, k), _behind(past_v, v), added
+    if padding is not None:
+        if padding.ndim != 2 or padding.shape[1] != k.shape[2]:
+            raise DefinitionError(f"MultiHeadAttention: key_padding_mask of shape {padding.shape}")
+        hidden = string("y0 = x0 ? 0 : w0;", q.dtype, padding, mask_filter_value)
+        hidden = hidden.reshape((padding.shape[0], 1, 1, padding.shape[1]))
+        mask = hidden if mask is None else ops.add(mask, hidden)
+    y = ops.scaled_dot_product_attention(q, k, v, mask, 0.0, unidirectional, scale or None)
+    return joined(y), k, v
+
+
+@handler("GroupQueryAttention", domain=_MICROSOFT)
+def _group_query_attention(
+    q: Any, k: Any = None, v: Any = None, past_k: Any = None, past_v: Any = None,
+    lengths: Any = None, total: Any = None, cos: Any = None, sin: Any = None,
+    positions: Any = None, bias: Any = None, *, num_heads: int, kv_num_heads: int,
+    softcap: float = 0.0, do_rotary: bool = False, rotary_interleaved: bool = False,
+    local_window_size: int = -1, scale: float = 0.0,
+) -> Any:  # fmt: skip
+    if softcap or positions is not None or bias is not None:
+        raise DefinitionError("GroupQueryAttention with a soft cap, positions or a bias")
+    if k is None:
+        size = q.shape[-1] // (num_heads + 2 * kv_num_heads)
+        ends = num_heads * size, (num_heads + kv_num_heads) * size
+        q, k, v = q[..., : ends[0]], q[..., ends[0] : ends[1]], q[..., ends[1] :]
+    q, k, v = heads(q, num_heads), heads(k, kv_num_heads), heads(v, kv_num_heads)
+    new, past = q.shape[2], 0 if past_k is None else past_k.shape[2]
+    if do_rotary:
+        angles = [t[past : past + new].reshape((1, new, t.shape[1])) for t in (cos, sin)]
+        told: Any = {"rotary_embedding_dim": 2 * cos.shape[-1], "interleaved": rotary_interleaved}
+        q, k = (rotated(t, *angles, **told) for t in (q, k))
+    if past:
+        k, v = _behind(past_k, k), _behind(past_v, v)
+    # A query sees keys up to its own place, and those of its row that are there.
+    rule = "j <= i" + (f" && j > i - {local_window_size}" if local_window_size > 0 else "")
+    text = f"long i = (long)coord(2) + {past}, j = coord(3); y0 = ({rule}) && j <= x0;"
+    seen = lengths.reshape((-1, 1, 1, 1))
+    mask = string(text, BOOL, seen, shape=(seen.shape[0], 1, new, k.shape[2]))
+    y = ops.scaled_dot_product_attention(q, k, v, mask, 0.0, False, scale or None, True)
+    return joined(y), k, v

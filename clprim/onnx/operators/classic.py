@@ -1,7 +1,8 @@
-"""What is on the device of ai.onnx.ml, and Det."""
+"""What is on the device of ai.onnx.ml."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,59 +15,49 @@ from clprim.onnx.values import FLOAT32
 _ML = "ai.onnx.ml"
 
 
+def _floats(context: Any, values: Any) -> Any:
+    return context.device(np.array(values, np.float32))
+
+
 @handler("Binarizer", domain=_ML)
-def _binarizer(context: Any, attributes: Any, x: Any) -> Any:
-    return string("y0 = x0 > w0 ? 1 : 0;", x.dtype, x, attributes["threshold"])
+def _binarizer(x: Any, *, threshold: float = 0.0) -> Any:
+    return string("y0 = x0 > w0 ? 1 : 0;", x.dtype, x, threshold)
 
 
 @handler("Scaler", domain=_ML)
-def _scaler(context: Any, attributes: Any, x: Any) -> Any:
-    offset, scale = (
-        context.device(np.array(attributes[n], np.float32)) for n in ("offset", "scale")
-    )
-    return string("y0 = (x0 - x1) * x2;", FLOAT32, x, offset, scale)
+def _scaler(context: Any, x: Any, *, offset: Any, scale: Any) -> Any:
+    numbers = _floats(context, offset), _floats(context, scale)
+    return string("y0 = (x0 - x1) * x2;", FLOAT32, x, *numbers)
 
 
 @handler("Normalizer", domain=_ML)
-def _normalizer(context: Any, attributes: Any, x: Any) -> Any:
-    x = x.astype(FLOAT32)
-    how = attributes["norm"]
-    if how == "MAX":
-        by = ops.amax(x, x.ndim - 1, keepdims=True)
-    elif how == "L1":
-        by = ops.sum(ops.abs(x), x.ndim - 1, keepdims=True)
+def _normalizer(x: Any, *, norm: str = "MAX") -> Any:
+    x, last = x.astype(FLOAT32), x.ndim - 1
+    if norm == "MAX":
+        by = ops.amax(x, last, keepdims=True)
     else:
-        by = ops.sqrt(ops.sum(ops.square(x), x.ndim - 1, keepdims=True))
-    return string("y0 = x1 == 0 ? x0 : x0 / x1;", FLOAT32, x, by)
+        by = ops.sum(ops.abs(x) if norm == "L1" else ops.square(x), last, keepdims=True)
+    return string("y0 = x1 == 0 ? x0 : x0 / x1;", FLOAT32, x, ops.sqrt(by) if norm == "L2" else by)
 
 
 @handler("Imputer", domain=_ML)
-def _imputer(context: Any, attributes: Any, x: Any) -> Any:
-    whole = x.dtype.kind in "iu"
-    values = attributes["imputed_value_int64s" if whole else "imputed_value_floats"]
-    missing = attributes["replaced_value_int64" if whole else "replaced_value_float"]
+def _imputer(context: Any, x: Any, **told: Any) -> Any:
+    kind = "int64" if x.dtype.kind in "iu" else "float"
+    missing, values = told[f"replaced_value_{kind}"], told[f"imputed_value_{kind}s"]
+    nan = kind == "float" and math.isnan(missing)
+    text = f"y0 = {'isnan(x0)' if nan else 'x0 == w0'} ? x1 : x0;"
     filling = context.device(np.array(values, x.dtype))
-    test = "isnan(x0)" if not whole and np.isnan(missing) else "x0 == w0"
-    numbers = [missing] if "w0" in test else []
-    return string(f"y0 = {test} ? x1 : x0;", x.dtype, x, filling, *numbers)
+    return string(text, x.dtype, x, filling, *([] if nan else [missing]))
 
 
 @handler("LinearRegressor", domain=_ML)
-def _linear_regressor(context: Any, attributes: Any, x: Any) -> Any:
-    n = attributes["targets"]
-    y = _scores(context, attributes, x, n)
-    return y if attributes.get("post_transform", "NONE") == "NONE" else _transformed(attributes, y)
-
-
-def _scores(context: Any, attributes: Any, x: Any, n: int) -> Any:
-    w = np.array(attributes["coefficients"], np.float32).reshape(n, -1)
-    y = ops.linear(x.astype(FLOAT32), context.device(w))
-    bias = attributes.get("intercepts")
-    return ops.add(y, context.device(np.array(bias, np.float32))) if bias else y
-
-
-def _transformed(attributes: Any, y: Any) -> Any:
-    how = attributes.get("post_transform", "NONE")
-    if how == "LOGISTIC":
+def _linear_regressor(
+    context: Any, x: Any, *, coefficients: Any, targets: int = 1, intercepts: Any = None,
+    post_transform: str = "NONE",
+) -> Any:  # fmt: skip
+    w = context.device(np.array(coefficients, np.float32).reshape(targets, -1))
+    y = ops.linear(x.astype(FLOAT32), w)
+    y = ops.add(y, _floats(context, intercepts)) if intercepts else y
+    if post_transform == "LOGISTIC":
         return ops.sigmoid(y)
-    return ops.softmax(y, y.ndim - 1) if how == "SOFTMAX" else y
+    return ops.softmax(y, y.ndim - 1) if post_transform == "SOFTMAX" else y

@@ -8,7 +8,8 @@ import numpy as np
 
 from clprim import ops
 from clprim.errors import DefinitionError
-from clprim.onnx.table import handler
+from clprim.onnx.operators.shape import behind
+from clprim.onnx.table import Number, Value, handler
 from clprim.onnx.values import BOOL, INT64, Stored
 
 # Of one loop: bodies that never end would hang.
@@ -19,22 +20,18 @@ def _truth(context: Any, value: Any) -> bool:
     return bool(np.asarray(context.host(value)).reshape(-1)[0])
 
 
-@handler("If", raw=True)
-def _if(context: Any, attributes: Any, condition: Any) -> Any:
-    branch = "then_branch" if _truth(context, condition) else "else_branch"
-    return tuple(context.run(attributes[branch], []))
+@handler("If")
+def _if(context: Any, condition: Number, *, then_branch: Any, else_branch: Any) -> Any:
+    return tuple(context.run(then_branch if condition else else_branch, []))
 
 
-@handler("Loop", raw=True)
-def _loop(context: Any, attributes: Any, count: Any, go: Any, *carried: Any) -> Any:
-    body = attributes["body"]
-    most = _MOST_TURNS if count is None else context.ints(count)[0]
-    going = go is None or _truth(context, go)
-    state, turn = list(carried), 0
+@handler("Loop")
+def _loop(context: Any, count: Number, going: Number, *carried: Value, body: Any) -> Any:
+    most = _MOST_TURNS if count is None else count
+    going, state, turn = going is None or going, list(carried), 0
     collected: list[list[Any]] = [[] for _ in range(len(body.outputs) - 1 - len(state))]
     while going and turn < most:
-        given = [np.array(turn, INT64), np.array(going, BOOL), *state]
-        found = context.run(body, given)
+        found = context.run(body, [np.array(turn, INT64), np.array(going, BOOL), *state])
         going, state = _truth(context, found[0]), found[1 : 1 + len(state)]
         for into, value in zip(collected, found[1 + len(state) :], strict=True):
             into.append(value)
@@ -53,24 +50,30 @@ def _stacked(context: Any, values: list[Any], axis: int) -> Any:
     return ops.stack(arrays, axis)
 
 
-@handler("Scan", raw=True)
-def _scan(context: Any, attributes: Any, *given: Any) -> Any:
-    if context.version < 9:
-        return _scan8(context, attributes, *given)
-    count = attributes["num_scan_inputs"]
-    kept = len(given) - count
-    return _scanned(context, attributes, list(given[:kept]), list(given[kept:]))
+@handler("Scan")
+def _scan(context: Any, *given: Value, body: Any, num_scan_inputs: int, **told: Any) -> Any:
+    if context.version >= 9:
+        kept = len(given) - num_scan_inputs
+        return _scanned(context, body, told, list(given[:kept]), list(given[kept:]))
+    lengths, *arrays = given  # the first Scan: arrays have a batch in front
+    if lengths is not None:
+        raise DefinitionError("Scan with lengths of sequences, opset 8")
+    arrays, kept = [context.device(v) for v in arrays], len(arrays) - num_scan_inputs
+    told = {**told, "scan_input_directions": told.get("directions")}
+    rows = [
+        _scanned(context, body, told, [a[n] for a in arrays[:kept]], [a[n] for a in arrays[kept:]])
+        for n in range(arrays[-1].shape[0])
+    ]
+    return tuple(_stacked(context, list(column), 0) for column in zip(*rows, strict=True))
 
 
-def _scanned(context: Any, attributes: Any, state: list[Any], scanned: list[Any]) -> Any:
-    body, many = attributes["body"], len(scanned)
-    outputs = len(body.outputs) - len(state)
-
-    def told(name: str, size: int) -> list[int]:
-        return list(attributes.get(name) or [0] * size)
-
-    in_axes, in_turns = told("scan_input_axes", many), told("scan_input_directions", many)
-    out_axes, out_turns = told("scan_output_axes", outputs), told("scan_output_directions", outputs)
+def _scanned(context: Any, body: Any, told: Any, state: list[Any], scanned: list[Any]) -> Any:
+    many, outputs = len(scanned), len(body.outputs) - len(state)
+    in_axes, in_turns, out_axes, out_turns = (
+        list(told.get(f"scan_{side}_{what}") or [0] * size)
+        for side, size in (("input", many), ("output", outputs))
+        for what in ("axes", "directions")
+    )
     arrays = [context.device(v) for v in scanned]
     arrays = [a.swapaxes(0, axis) if axis else a for a, axis in zip(arrays, in_axes, strict=True)]
     steps = arrays[0].shape[0]
@@ -81,112 +84,84 @@ def _scanned(context: Any, attributes: Any, state: list[Any], scanned: list[Any]
         state = results[: len(state)]
         for into, value in zip(found, results[len(state) :], strict=True):
             into.append(value)
-    made = [
+    return *state, *(
         _stacked(context, values[::-1] if back else values, axis)
         for values, axis, back in zip(found, out_axes, out_turns, strict=True)
-    ]
-    return *state, *made
+    )
 
 
-def _scan8(context: Any, attributes: Any, lengths: Any, *given: Any) -> Any:
-    """The first Scan: arrays have a batch in front."""
-    if lengths is not None:
-        raise DefinitionError("Scan with lengths of sequences, opset 8")
-    count = attributes["num_scan_inputs"]
-    kept = len(given) - count
-    arrays = [context.device(v) for v in given]
-    told = {**attributes, "scan_input_directions": attributes.get("directions")}
-    rows = [
-        _scanned(context, told, [a[n] for a in arrays[:kept]], [a[n] for a in arrays[kept:]])
-        for n in range(arrays[-1].shape[0])
-    ]
-    return tuple(_stacked(context, list(column), 0) for column in zip(*rows, strict=True))
+# --- sequences -----------------------------------------------------------------------------------
 
 
-# --- sequences ------------------------------------------------------------------------------------
-
-
-@handler("SequenceConstruct", raw=True)
-def _construct(context: Any, attributes: Any, *values: Any) -> Any:
+@handler("SequenceConstruct", "SequenceEmpty")
+def _construct(*values: Value, **told: Any) -> Any:
     return list(values)
 
 
-@handler("SequenceEmpty", raw=True)
-def _empty(context: Any, attributes: Any) -> Any:
-    return []
-
-
-@handler("SequenceLength", raw=True)
-def _length(context: Any, attributes: Any, values: list[Any]) -> Any:
+@handler("SequenceLength")
+def _length(values: Value) -> Any:
     return np.array(len(values), INT64)
 
 
-@handler("SequenceAt", raw=True)
-def _at(context: Any, attributes: Any, values: list[Any], place: Any) -> Any:
-    return values[context.ints(place)[0]]
+@handler("SequenceAt")
+def _at(values: Value, place: Number) -> Any:
+    return values[place]
 
 
-@handler("SequenceInsert", raw=True)
-def _insert(context: Any, attributes: Any, values: list[Any], new: Any, place: Any = None) -> Any:
-    at = len(values) if place is None else context.ints(place)[0]
+@handler("SequenceInsert")
+def _insert(values: Value, new: Value, place: Number = None) -> Any:
+    at = len(values) if place is None else place
     return [*values[:at], new, *values[at:]]
 
 
-@handler("SequenceErase", raw=True)
-def _erase(context: Any, attributes: Any, values: list[Any], place: Any = None) -> Any:
-    at = (-1 if place is None else context.ints(place)[0]) % len(values)
+@handler("SequenceErase")
+def _erase(values: Value, place: Number = -1) -> Any:
+    at = place % len(values)
     return [*values[:at], *values[at + 1 :]]
 
 
-@handler("SequenceMap", raw=True)
-def _map(context: Any, attributes: Any, values: list[Any], *others: Any) -> Any:
+@handler("SequenceMap")
+def _map(context: Any, values: Value, *others: Value, body: Any) -> Any:
     rows = [
-        context.run(attributes["body"], [v, *(o[n] if isinstance(o, list) else o for o in others)])
+        context.run(body, [v, *(o[n] if isinstance(o, list) else o for o in others)])
         for n, v in enumerate(values)
     ]
     return tuple(list(column) for column in zip(*rows, strict=True))
 
 
-@handler("ConcatFromSequence", raw=True)
-def _concat(context: Any, attributes: Any, values: list[Any]) -> Any:
-    if attributes.get("new_axis"):
-        return _stacked(context, values, attributes["axis"])
+@handler("ConcatFromSequence")
+def _concat(context: Any, values: Value, *, axis: int, new_axis: bool = False) -> Any:
+    if new_axis:
+        return _stacked(context, values, axis)
     if all(isinstance(v, np.ndarray) for v in values):
-        return np.concatenate(values, attributes["axis"])
-    return ops.cat([context.device(v) for v in values], attributes["axis"])
+        return np.concatenate(values, axis)
+    return ops.cat([context.device(v) for v in values], axis)
 
 
-@handler("SplitToSequence", raw=True)
-def _split(context: Any, attributes: Any, x: Any, sizes: Any = None) -> Any:
-    x, axis = context.device(x), attributes["axis"]
+@handler("SplitToSequence")
+def _split(
+    context: Any, x: Any, split: Value = None, *, axis: int = 0, keepdims: bool = True
+) -> Any:
     axis += x.ndim if axis < 0 else 0
-    n, keep = x.shape[axis], True
-    if sizes is None:
-        parts, keep = [1] * n, bool(attributes["keepdims"])
-    else:
-        given, scalar = context.ints(sizes), context.host(sizes).ndim == 0
-        step = max(given[0], 1) if scalar else 1
-        parts = [min(step, n - at) for at in range(0, n, step)] if scalar else given
-    found, start = [], 0
-    for size in parts:
-        where = slice(start, start + size) if keep else start
-        before = [slice(None)] * axis
-        place = (*before, where)
-        found.append(x[place])
-        start += size
-    return found
+    n, sizes = x.shape[axis], np.ones((), INT64) if split is None else context.host(split)
+    if sizes.ndim == 0:
+        step = max(int(sizes), 1)
+        sizes = np.array([min(step, n - at) for at in range(0, n, step)], INT64)
+    ends, whole = [0, *np.cumsum(sizes).tolist()], keepdims or split is not None
+    places = [slice(*ends[k : k + 2]) if whole else ends[k] for k in range(len(sizes))]
+    return [x[behind(axis, place)] for place in places]
 
 
-# --- optionals ------------------------------------------------------------------------------------
+# --- optionals -----------------------------------------------------------------------------------
 
 
-@handler("Optional", "OptionalGetElement", raw=True)
-def _optional(context: Any, attributes: Any, value: Any = None) -> Any:
-    if value is None and context.step.name == "OptionalGetElement":
+@handler("OptionalGetElement")
+def _element(value: Value = None) -> Any:
+    if value is None:
         raise DefinitionError("an optional that is empty")
     return value
 
 
-@handler("OptionalHasElement", raw=True)
-def _has_element(context: Any, attributes: Any, value: Any = None) -> Any:
+@handler("OptionalHasElement")
+def _has_element(value: Value = None) -> Any:
     return np.array(value is not None, BOOL)

@@ -1,4 +1,4 @@
-"""Convolutions of one to three dimensions, with ONNX's ways to say where borders are."""
+"""Convolutions of one to three dimensions, with ONNX's ways to say where borders are; products."""
 
 from __future__ import annotations
 
@@ -7,16 +7,9 @@ from typing import Any, NamedTuple
 
 from clprim import ops
 from clprim.errors import DefinitionError
-from clprim.onnx.operators.border import padded
 from clprim.onnx.operators.elementwise import string
-from clprim.onnx.table import handler
-
-_CONV: dict[int, Any] = {1: ops.conv1d, 2: ops.conv2d, 3: ops.conv3d}
-_TRANSPOSE: dict[int, Any] = {
-    1: ops.conv_transpose1d,
-    2: ops.conv_transpose2d,
-    3: ops.conv_transpose3d,
-}
+from clprim.onnx.operators.shape import padded
+from clprim.onnx.table import Numbers, handler
 
 
 class Window(NamedTuple):
@@ -27,29 +20,31 @@ class Window(NamedTuple):
     dilations: list[int]
     pads: list[tuple[int, int]]
 
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """The borders one behind the other."""
+        return tuple(n for pair in self.pads for n in pair)
 
-def window_of(attributes: Any, sizes: Sequence[int], kernel: Sequence[int]) -> Window:
+
+def window_of(told: Any, sizes: Sequence[int], kernel: Sequence[int]) -> Window:
     """Returns the window that attributes describe.
 
     Args:
-        attributes: ``strides``, ``dilations``, ``pads``, ``auto_pad``.
+        told: ``strides``, ``dilations``, ``pads``, ``auto_pad``.
         sizes: Of the input.
         kernel: Of the window.
 
     Raises:
         DefinitionError: Not a number for each dimension, or none of at least 1.
     """
-    n = len(sizes)
-    kernel = list(kernel)
-    strides = list(attributes.get("strides") or [1] * n)
-    dilations = list(attributes.get("dilations") or [1] * n)
-    flat = list(attributes.get("pads") or [0] * 2 * n)
+    n, kernel = len(sizes), list(kernel)
+    strides, dilations = (list(told.get(k) or [1] * n) for k in ("strides", "dilations"))
+    flat = list(told.get("pads") or [0] * 2 * n)
     if not (len(kernel) == len(strides) == len(dilations) == n and len(flat) == 2 * n):
         raise DefinitionError(f"{kernel=}, {strides=}, {dilations=}, pads={flat}: expected {n}")
     if min(*kernel, *strides, *dilations) < 1 or min(flat) < 0:
         raise DefinitionError(f"{kernel=}, {strides=}, {dilations=}, pads={flat}: too small")
-    pads = list(zip(flat[:n], flat[n:], strict=True))
-    auto = attributes.get("auto_pad", "NOTSET")
+    pads, auto = list(zip(flat[:n], flat[n:], strict=True)), told.get("auto_pad", "NOTSET")
     if auto == "VALID":
         pads = [(0, 0)] * n
     elif auto.startswith("SAME"):
@@ -61,99 +56,83 @@ def window_of(attributes: Any, sizes: Sequence[int], kernel: Sequence[int]) -> W
     return Window(kernel, strides, dilations, pads)
 
 
-def convolved(attributes: Any, x: Any, w: Any, bias: Any = None, fill: Any = 0) -> Any:
-    """Returns a convolution of images; what is around them is ``fill``."""
-    n = x.ndim - 2
-    if n not in _CONV:
-        raise DefinitionError(f"a convolution of {n} dimensions; there are those of 1 to 3")
-    window = window_of(attributes, x.shape[2:], attributes.get("kernel_shape") or w.shape[2:])
-    pads = window.pads
-    if fill or (n != 2 and any(a != b for a, b in pads)):
-        x = padded(x, [(0, 0), (0, 0), *pads], fill=fill)
-        pads = [(0, 0)] * n
-    flat = [b for b, _ in pads] if n != 2 else [v for pair in pads for v in pair]
-    padding = flat[0] if n == 1 else tuple(flat)
-    one = n == 1
-    stride = window.strides[0] if one else tuple(window.strides)
-    dilation = window.dilations[0] if one else tuple(window.dilations)
-    groups = attributes.get("group", 1)
-    return _CONV[n](x, w, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
+def _of_rank(name: str, x: Any) -> Any:
+    found = getattr(ops, f"{name}{x.ndim - 2}d", None)
+    if found is None:
+        raise DefinitionError(f"{x.ndim - 2} dimensions beside channels; 1 to 3 are supported")
+    return found
+
+
+def convolved(told: Any, x: Any, w: Any, bias: Any = None) -> Any:
+    """Returns a convolution of images."""
+    v = window_of(told, x.shape[2:], told.get("kernel_shape") or w.shape[2:])
+    rest = tuple(v.strides), v.sides, tuple(v.dilations), told.get("group", 1)
+    return _of_rank("conv", x)(x, w, bias, *rest)
 
 
 @handler("Conv")
-def _conv(context: Any, attributes: Any, x: Any, w: Any, bias: Any = None) -> Any:
-    return convolved(attributes, x, w, bias)
+def _conv(x: Any, w: Any, bias: Any = None, **told: Any) -> Any:
+    return convolved(told, x, w, bias)
 
 
 @handler("ConvTranspose")
-def _conv_transpose(context: Any, attributes: Any, x: Any, w: Any, bias: Any = None) -> Any:
-    n = x.ndim - 2
-    if n not in _TRANSPOSE:
-        raise DefinitionError(f"a convolution of {n} dimensions; there are those of 1 to 3")
-    kernel = list(attributes.get("kernel_shape") or w.shape[2:])
-    strides = list(attributes.get("strides") or [1] * n)
-    dilations = list(attributes.get("dilations") or [1] * n)
-    extra = list(attributes.get("output_padding") or [0] * n)
-    flat = list(attributes.get("pads") or [0] * 2 * n)
-    wanted = attributes.get("output_shape")
-    auto = attributes.get("auto_pad", "NOTSET")
-    pads = list(zip(flat[:n], flat[n:], strict=True))
-    if auto == "VALID":
-        pads = [(0, 0)] * n
-    grown = [m * s for m, s in zip(x.shape[2:], strides, strict=True)]
-    if wanted or auto.startswith("SAME"):
-        wanted = list(wanted)[-n:] if wanted else grown
+def _conv_transpose(
+    x: Any, w: Any, bias: Any = None, *, output_shape: Any = None, output_padding: Any = None,
+    **told: Any,
+) -> Any:  # fmt: skip
+    sizes, n = x.shape[2:], x.ndim - 2
+    auto, extra = told.get("auto_pad", "NOTSET"), list(output_padding or [0] * n)
+    same = auto.startswith("SAME")
+    plain = {**told, "auto_pad": "VALID" if same else auto}
+    v = window_of(plain, sizes, told.get("kernel_shape") or w.shape[2:])
+    pads = v.pads
+    if output_shape or same:
+        wanted = output_shape or [m * s for m, s in zip(sizes, v.strides, strict=True)]
         pads = []
-        for d in range(n):
-            whole = (
-                strides[d] * (x.shape[2 + d] - 1) + extra[d] + (kernel[d] - 1) * dilations[d] + 1
-            )
-            total = whole - wanted[d]
-            less = total // 2
-            pair = (less, total - less) if auto != "SAME_LOWER" else (total - less, less)
-            pads.append(pair if total >= 0 else (0, total))
+        for size, k, s, d, e, out in zip(sizes, *v[:3], extra, wanted[-n:], strict=True):
+            total = s * (size - 1) + e + (k - 1) * d + 1 - out
+            less, more = total // 2, total - total // 2
+            pads.append((0, total) if total < 0 else (more, less) if auto == "SAME_LOWER"
+                        else (less, more))  # fmt: skip
+    run, rest = _of_rank("conv_transpose", x), (told.get("group", 1), tuple(v.dilations))
+    strides, sides = tuple(v.strides), tuple(n for pair in pads for n in pair)
+    limits = map(max, v.strides, v.dilations)
+    if min(sides) >= 0 and all(e < most for e, most in zip(extra, limits, strict=True)):
+        return run(x, w, bias, strides, sides, tuple(extra), *rest)
     # All that the kernel reaches, of which the borders are cut off, and which may grow behind.
-    rest = [(attributes.get("group", 1)), tuple(dilations) if n > 1 else dilations[0]]
-    stride = tuple(strides) if n > 1 else strides[0]
-    even = all(a == b >= 0 for a, b in pads) and not any(extra)
-    padding = tuple(a for a, _ in pads) if even else (0,) * n
-    y = _TRANSPOSE[n](
-        x, w, bias, stride=stride, padding=padding if n > 1 else padding[0],
-        groups=rest[0], dilation=rest[1],
-    )  # fmt: skip
-    if even:
-        return y
-    cut = [(-a, -b + e) for (a, b), e in zip(pads, extra, strict=True)]
-    if bias is None or all(after <= 0 for _, after in cut):
-        return padded(y, [(0, 0), (0, 0), *cut])
-    bare = _TRANSPOSE[n](x, w, None, stride=stride, groups=rest[0], dilation=rest[1])
-    found = padded(bare, [(0, 0), (0, 0), *cut])
-    return ops.add(found, bias.reshape((1, -1, *[1] * n)))
+    y = run(x, w, None, strides, 0, 0, *rest)
+    cut = [(-a, e - b) for (a, b), e in zip(pads, extra, strict=True)]
+    y = padded(y, [(0, 0), (0, 0), *cut])
+    return y if bias is None else ops.add(y, bias.reshape((1, -1, *[1] * n)))
 
 
 @handler("DeformConv")
 def _deform_conv(
-    context: Any, attributes: Any, x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None
+    x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None, **told: Any
 ) -> Any:
-    window = window_of(attributes, x.shape[2:], attributes.get("kernel_shape") or w.shape[2:])
-    padding = tuple(n for pair in window.pads for n in pair)
-    strides, dilations = tuple(window.strides), tuple(window.dilations)
-    return ops.deform_conv2d(x, offset, w, bias, strides, padding, dilations, mask)
+    v = window_of(told, x.shape[2:], told.get("kernel_shape") or w.shape[2:])
+    rest = tuple(v.strides), v.sides, tuple(v.dilations), mask
+    return ops.deform_conv2d(x, offset, w, bias, *rest)
 
 
-@handler("Col2Im", host=(1, 2))
-def _col2im(context: Any, attributes: Any, x: Any, image: Any, block: Any) -> Any:
-    sizes, kernel = [int(v) for v in image], [int(v) for v in block]
-    w = window_of(attributes, sizes, kernel)
-    rest = tuple(w.dilations), tuple(w.pads), tuple(w.strides)
-    return ops.fold(x, tuple(sizes), tuple(kernel), *rest)
+@handler("Col2Im")
+def _col2im(x: Any, image: Numbers, block: Numbers, **told: Any) -> Any:
+    v = window_of(told, image, block)
+    rest = tuple(v.dilations), tuple(v.pads), tuple(v.strides)
+    return ops.fold(x, tuple(image), tuple(block), *rest)
 
 
 @handler("Gemm")
-def _gemm(context: Any, attributes: Any, a: Any, b: Any, c: Any = None) -> Any:
-    alpha, beta = attributes["alpha"], attributes["beta"]
-    ta, tb = bool(attributes["transA"]), bool(attributes["transB"])
-    y = ops.matmul(a, b, transpose_a=ta, transpose_b=tb)
+def _gemm(
+    a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 1.0, **told: Any
+) -> Any:
+    return gemm(told, a, b, c, alpha, beta)
+
+
+def gemm(told: Any, a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 1.0) -> Any:
+    """Returns alpha · a @ b + beta · c, of matrices that attributes may turn."""
+    turned: Any = {f"transpose_{k.lower()}": bool(told.get(f"trans{k}")) for k in "AB"}
+    y = ops.matmul(a, b, **turned)
     if c is None or not beta:
         return y if alpha == 1 else string("y0 = x0 * w0;", y.dtype, y, alpha)
     if (alpha, beta) == (1, 1):
@@ -162,5 +141,5 @@ def _gemm(context: Any, attributes: Any, a: Any, b: Any, c: Any = None) -> Any:
 
 
 @handler("Einsum")
-def _einsum(context: Any, attributes: Any, *arrays: Any) -> Any:
-    return ops.einsum(attributes["equation"].replace(" ", ""), *arrays)
+def _einsum(*arrays: Any, equation: str) -> Any:
+    return ops.einsum(equation.replace(" ", ""), *arrays)

@@ -6,7 +6,9 @@ from typing import Any
 
 from clprim import ops
 from clprim.arrays.creation import empty
+from clprim.onnx.operators.elementwise import string
 from clprim.onnx.table import handler
+from clprim.onnx.values import FLOAT32
 
 # The order of the gates, and how many activations a direction has.
 _KINDS = {"LSTM": ("iofg", 3), "GRU": ("zrn", 2), "RNN": ("n", 1)}
@@ -15,41 +17,52 @@ _BACKWARD = {"forward": [False], "reverse": [True], "bidirectional": [False, Tru
 
 @handler("LSTM", "GRU", "RNN")
 def _recurrent(
-    context: Any, attributes: Any, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None,
-    h: Any = None, c: Any = None, p: Any = None,
+    context: Any, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, h: Any = None,
+    c: Any = None, p: Any = None, *, direction: str = "forward", layout: bool = False,
+    clip: float | None = None, input_forget: bool = False, linear_before_reset: bool = False,
+    **told: Any,
 ) -> Any:  # fmt: skip
-    name, first = context.step.name, bool(attributes.get("layout"))
+    name = context.step.name.removeprefix("DynamicQuantize")
     gates, count = _KINDS[name]
-    if first:
+    if layout:
         x, h, c = (v if v is None else v.swapaxes(0, 1) for v in (x, h, c))
     directions, rows, hidden = r.shape
     y = empty((x.shape[0], directions, x.shape[1], hidden), x.dtype)
     ends = []
-    for d, reverse in enumerate(_BACKWARD[attributes["direction"]]):
+    for d, reverse in enumerate(_BACKWARD[direction]):
         biases = (None, None) if b is None else (b[d, :rows], b[d, rows:])
         begins = [v if v is None else v[d] for v in (h, c)]
         ends.append(ops.recurrent_layer(
             x, w[d], r[d], *biases, *begins, cell=name.lower(), gates=gates,
-            activations=_activations(attributes, d, count), clip=attributes.get("clip"),
+            activations=_activations(told, d, count), clip=clip,
             peepholes=None if p is None else p[d], lengths=lengths, reverse=reverse,
-            coupled=bool(attributes.get("input_forget")),
-            reset_after=bool(attributes.get("linear_before_reset")), out=y[:, d],
+            coupled=input_forget, reset_after=linear_before_reset, out=y[:, d],
         ))  # fmt: skip
-    states = [ops.stack([end[k] for end in ends], 0) for k in (1, 2)]
-    results = [y.transpose(2, 0, 1, 3) if first else y]
-    results += [s.swapaxes(0, 1) if first else s for s in states]
-    return tuple(results[: 3 if name == "LSTM" else 2])
+    states = [ops.stack([end[k] for end in ends], 0) for k in range(1, 3 if name == "LSTM" else 2)]
+    results = [y.transpose(2, 0, 1, 3) if layout else y]
+    return *results, *(s.swapaxes(0, 1) if layout else s for s in states)
 
 
-def _activations(attributes: Any, direction: int, count: int) -> Any:
+@handler("DynamicQuantizeLSTM", domain="com.microsoft")
+def _quantized(
+    context: Any, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, h: Any = None,
+    c: Any = None, p: Any = None, scale_w: Any = None, zero_w: Any = None, scale_r: Any = None,
+    zero_r: Any = None, **told: Any,
+) -> Any:  # fmt: skip
+    """With the weights' numbers; inputs and states are not quantised, as ONNX Runtime does."""
+    weights = []
+    for weight, *rest in ((w, scale_w, zero_w), (r, scale_r, zero_r)):
+        scale, zero = (v.reshape((v.shape[0], 1, -1)) for v in rest)
+        found = string("y0 = ((float)x0 - (float)x2) * x1;", FLOAT32, weight, scale, zero)
+        weights.append(found.transpose(0, 2, 1))
+    return _recurrent(context, x, *weights, b, lengths, h, c, p, **told)
+
+
+def _activations(told: Any, direction: int, count: int) -> Any:
     """Those of a direction, with their numbers; None where they are the usual ones."""
-    given = attributes.get("activations")
-    if not given:
-        return None
-    alphas, betas = (list(attributes.get(f"activation_{k}") or []) for k in ("alpha", "beta"))
-    start = direction * count
-    found = []
-    for n, name in enumerate(given[start : start + count], start):
+    alphas, betas = (list(told.get(f"activation_{k}") or []) for k in ("alpha", "beta"))
+    start, found = direction * count, []
+    for n, name in enumerate((told.get("activations") or [])[start : start + count], start):
         numbers = alphas[n : n + 1] + (betas[n : n + 1] if n < len(alphas) else [])
         found.append((name, *numbers))
-    return tuple(found)
+    return tuple(found) or None
