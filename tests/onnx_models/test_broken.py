@@ -73,7 +73,9 @@ def test_large_elements_are_found_in_the_models_bytes_or_refused():
     for size in (len(data) - 1, len(data) - 9000, 200):
         refused(data[:size], "no model|no graph")
     # What says that its elements are in the model's own bytes is believed within these alone.
-    refused(graph_of([RELU], [external("w", "\0", offset=1 << 40)]).SerializeToString(), "not there")
+    refused(
+        graph_of([RELU], [external("w", "\0", offset=1 << 40)]).SerializeToString(), "not there"
+    )
     refused(graph_of([RELU], [external("w", "\0", length=3)]).SerializeToString(), "3 bytes for 16")
 
 
