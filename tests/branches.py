@@ -307,14 +307,15 @@ def copying(*args, **options):
 
 
 @where_possible
-def inverted(text="y0 = clamp(y0, 0, 6);", *, last=True, expand=True):
+def inverted(text="y0 = clamp(y0, 0, 6);", *, last=True, expand=True, project=True):
     """The kernel of an inverted residual with biases and an activation."""
     options = {"bias": True, "epilogue": text}
     wide = dense_convolution(2, 8, 14, 16, 1, last=last, padding=0, **options)
     taps = dense_depthwise(2, 16, 14, last=last or expand, **options)
     narrow = dense_convolution(2, 16, 14, 8, 1, last=True, padding=0, bias=True)
     first = forward(wide) if expand else None
-    problem = InvertedResidual(first, depthwise_of(taps), forward(narrow))
+    third = forward(narrow) if project else None
+    problem = InvertedResidual(first, depthwise_of(taps), third)
     return (plan_inverted_residual(problem, CPU).main,)
 
 
@@ -861,6 +862,7 @@ def plans():
     yield inverted(last=False, expand=False)
     yield inverted(last=False)
     yield inverted(text="if (y0 < 0) y0 = 0;")
+    yield inverted(project=False)
 
 
 @lru_cache(maxsize=1)

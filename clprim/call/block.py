@@ -28,6 +28,7 @@ class Settings(NamedTuple):
         algorithm: ``auto``, ``fused`` or ``separate``.
         epilogue: What follows the last one instead of that sum, or None.
         extras: Arrays that it reads, which come last; the input where it is added.
+        projects: Whether there is a last convolution.
     """
 
     expands: bool
@@ -42,3 +43,4 @@ class Settings(NamedTuple):
     algorithm: str
     epilogue: str | None = None
     extras: int = 1
+    projects: bool = True

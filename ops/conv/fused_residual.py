@@ -61,7 +61,7 @@ class _Problem:
 
     settings: Settings
     x: Operand
-    weights: tuple[Operand | None, Operand, Operand]
+    weights: tuple[Operand | None, Operand, Operand | None]
     biases: tuple[Operand | None, ...]
     place: Place
     result: Operand
@@ -85,7 +85,8 @@ def _arrays(
     """Returns the input, weights and biases of a call."""
     there = iter(given)
     x = next(there)
-    weights = (next(there) if settings.expands else None, next(there), next(there))
+    expand, taps = next(there) if settings.expands else None, next(there)
+    weights = expand, taps, next(there) if settings.projects else None
     return x, weights, tuple(next(there) if bias else None for bias in settings[1:4])
 
 
@@ -130,9 +131,8 @@ class _Block(Primitive):
         x, weights, biases = _arrays(told, request.operands)
         out = request.outs[0] if request.outs else None
         expand, taps, project = weights
-        named = {"w_expand": expand, "w_depthwise": taps, "w_project": project}
-        if expand is None:
-            del named["w_expand"]
+        every = {"w_expand": expand, "w_depthwise": taps, "w_project": project}
+        named = {name: w for name, w in every.items() if w is not None}
         check_operands(_WHAT, target, x=x, **named)
         for name, w in named.items():
             if w.ndim != 4 or (name != "w_depthwise" and w.shape[2:] != (1, 1)):
@@ -156,8 +156,10 @@ class _Block(Primitive):
             dilation=told.dilation,
         )
         after = (*middle[:2], found.y.windows, found.x.windows)
-        check_shapes(f"{_WHAT}, w_project", after, project.shape, 1)
-        shape = (after[0], project.shape[0], *after[2:])
+        shape = after
+        if project is not None:
+            check_shapes(f"{_WHAT}, w_project", after, project.shape, 1)
+            shape = (after[0], project.shape[0], *after[2:])
         same = adds(x.shape, shape, told.stride)
         if told.residual and not same:
             raise ShapeError(
@@ -171,7 +173,8 @@ class _Block(Primitive):
         if expand is not None:
             dtype = stages.stage("b_expand", dtype, expand, biases[0], middle)
         dtype = stages.stage("b_depthwise", dtype, taps, biases[1], after)
-        dtype = stages.stage("b_project", dtype, project, biases[2], shape, last=True)
+        if project is not None:
+            dtype = stages.stage("b_project", dtype, project, biases[2], shape, last=True)
         text, extras = told.epilogue, request.operands[len(request.operands) - told.extras :]
         if text is None:
             text, extras = (ADD, (x,)) if added else (None, ())
@@ -191,7 +194,8 @@ class _Block(Primitive):
     def names(self, problem: _Problem) -> Sequence[str]:
         """The result, then what is read; the input comes again as what is added."""
         told = problem.settings
-        names = ["y0", "x", *(["w_expand"] if told.expands else []), "w_depthwise", "w_project"]
+        names = ["y0", "x", *(["w_expand"] if told.expands else []), "w_depthwise"]
+        names += ["w_project"] if told.projects else []
         parts = ("expand_bias", "taps_bias", "bias")
         names += [n for n, bias in zip(parts, told[1:4], strict=True) if bias]
         return [*names, *(f"x{n}" for n in range(told.extras))]
@@ -202,15 +206,11 @@ class _Block(Primitive):
 
     def plan(self, problem: _Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        x, expand, stages = problem.x, problem.weights[0], problem.stages
+        x, stages = problem.x, problem.stages
         algorithm = problem.settings.algorithm
         if algorithm == "separate" or not problem.result.size or not math.prod(problem.middle):
             raise NoPlanError
-        # Without an expansion the kernel copies its input, which pays by vectors of channels only.
-        copies = expand is None and x.strides[1] != x.dtype.itemsize
-        weights = sum(w.size for w in problem.weights if w is not None)
-        far = weights * x.dtype.itemsize > _NEAR * traits.l2_bytes
-        if algorithm == "auto" and (copies or far or not traits.is_cpu):
+        if algorithm == "auto" and not _pays(problem, traits):
             raise NoPlanError
         # Of the middle, which is nowhere.
         somewhere = any(a.arrays or a.sizes for a in stages.activations)
@@ -229,6 +229,22 @@ class _Block(Primitive):
         raise NoPlanError
 
 
+def _pays(problem: _Problem, traits: DeviceTraits) -> bool:
+    """Whether one kernel takes less time, on CPUs, than those that it stands for."""
+    x, (expand, _, project) = problem.x, problem.weights
+    itemsize = x.dtype.itemsize
+    if not traits.is_cpu or (expand is None and x.strides[1] != itemsize):
+        return False  # its copy of the input pays by vectors of channels only
+    if (
+        project is None
+        and math.prod(problem.middle) * itemsize
+        <= (traits.cores or traits.compute_units) * traits.l2_bytes
+    ):
+        return False  # what lies between never leaves the caches
+    weights = sum(w.size for w in problem.weights if w is not None)
+    return weights * itemsize <= _NEAR * traits.l2_bytes
+
+
 BLOCK = _Block(_WHAT)
 register_form(_WHAT, lambda: BLOCK, Settings)
 
@@ -242,33 +258,38 @@ def _block(problem: _Problem) -> InvertedResidual:
     last = windows(_WHAT, problem.after[2:], (1, 1), stride=1, padding=0, dilation=1)
 
     def product(source: Place, w: Operand, axes: Windows, result: Place, n: int) -> Convolution:
-        """The convolution number ``n``, from the last one: -1."""
+        """The convolution number ``n``; the last one is the third."""
         images, channels, outputs = x.shape[0], w.shape[1], w.shape[0]
-        follows = problem.read if n == -1 else stages.activations[n + 1]
+        first = 0 if expand is not None else 1
         return Convolution(
             name="conv2d",
             direction="forward",
             images=images,
-            channels=outputs if n == -2 else channels,
+            channels=outputs if n == 1 else channels,
             outputs=outputs,
-            groups=outputs if n == -2 else 1,
+            groups=outputs if n == 1 else 1,
             rows=axes.y,
             columns=axes.x,
             value=value,
             x=source,
             w=place_of("w", w),
             y=result,
-            epilogue=placed(follows, stages.biases[n], problem.result.shape),
+            epilogue=placed(
+                problem.read if n == 2 else stages.activations[n - first],
+                stages.biases[n - first],
+                problem.result.shape,
+            ),
         )
 
     first = place_of("x", x)
     source = first if expand is None else wide
-    planes = depthwise_of(product(source, taps, problem.found, narrow, -2))
+    end = problem.place if project is None else narrow
+    planes = depthwise_of(product(source, taps, problem.found, end, 1))
     assert planes is not None  # a channel each
     return InvertedResidual(
-        None if expand is None else forward(product(first, expand, pixels, wide, -3)),
+        None if expand is None else forward(product(first, expand, pixels, wide, 0)),
         planes,
-        forward(product(narrow, project, last, problem.place, -1)),
+        None if project is None else forward(product(narrow, project, last, problem.place, 2)),
     )
 
 

@@ -8,7 +8,7 @@ last place of the largest term of each sum.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple, TypeGuard
 
 from clprim.call.block import Settings, block
 from clprim.call.primitive import NoPlanError
@@ -22,38 +22,53 @@ from clprim.runtime.device import Device
 
 
 def blocks(graph: Graph, device: Device) -> Graph:
-    """Joins up to three convolutions."""
+    """Joins two or three convolutions."""
     nodes: list[Node | None] = [*graph.nodes]
     results, found, uses = graph.results(), 0, Uses(nodes)
     for n, node in enumerate(nodes):
-        if node is None or not _is_product(node):
-            continue
-        middle = _producer(nodes, uses, n, results)
-        between = None if middle is None else nodes[middle]
-        if middle is None or between is None or not _is_depthwise(between):
+        middle = _producer(nodes, uses, n, results) if _is_product(node) else None
+        if middle is None or not _is_depthwise(nodes[middle]):
             continue
         first = _producer(nodes, uses, middle, results)
-        before = None if first is None else nodes[first]
-        made = None
-        if first is not None and before is not None and _is_product(before):
-            still = all(
-                not first < w < n
-                for buffer in map(buffer_of, before.reads)
-                for w in uses.writers.get(buffer, ())
-            )
-            made = _joined(device, before, between, node) if still else None
-        if made is None:
-            first, made = None, _joined(device, None, between, node)
-        if made is not None:
-            if first is not None:
-                uses.change(first, nodes[first], None)
-                nodes[first] = None
-            uses.join(nodes, middle, n, made)
-            found += 1
+        every = [_Places(None, middle, n)]
+        if first is not None and _is_product(nodes[first]):
+            every.insert(0, _Places(first, middle, n))
+        found += any(_join(device, nodes, uses, places) for places in every)
+    for n, node in enumerate(nodes):
+        first = _producer(nodes, uses, n, results) if _is_depthwise(node) else None
+        if first is not None and _is_product(nodes[first]):
+            found += _join(device, nodes, uses, _Places(first, n, None))
     if not found:
         return graph
     left = [node for node in nodes if node is not None]
     return graph.with_nodes(left, f"blocks: {found} depthwise convolutions run with 1 x 1 ones")
+
+
+class _Places(NamedTuple):
+    """Nodes by their numbers: a 1 × 1 convolution, a depthwise one, a 1 × 1 one."""
+
+    first: int | None
+    middle: int
+    last: int | None
+
+
+def _join(device: Device, nodes: list[Node | None], uses: Uses, places: _Places) -> bool:
+    """Puts one node in the place of the last one, if it can do what all do."""
+    there = [m for m in places if m is not None]
+    begin, *_, end = there
+    first = nodes[begin]
+    assert first is not None
+    written = {w for r in first.reads for w in uses.writers.get(buffer_of(r), ())}
+    if any(begin < w < end for w in written):
+        return False
+    made = _joined(device, *(None if m is None else nodes[m] for m in places))
+    if made is None:
+        return False
+    for m in there:
+        new = made if m == end else None
+        uses.change(m, nodes[m], new)
+        nodes[m] = new
+    return True
 
 
 def _producer(nodes: list[Node | None], uses: Uses, n: int, results: set[Buffer]) -> int | None:
@@ -67,9 +82,11 @@ def _producer(nodes: list[Node | None], uses: Uses, n: int, results: set[Buffer]
     return None
 
 
-def _is_convolution(node: Node) -> bool:
+def _is_convolution(node: Node | None) -> TypeGuard[Node]:
     """Whether a node is a convolution whose weight and bias are constants."""
-    if not isinstance(node.primitive, ContractionPrimitive) or node.primitive.what != "conv2d":
+    if node is None or not isinstance(node.primitive, ContractionPrimitive):
+        return False
+    if node.primitive.what != "conv2d":
         return False
     told, weights = node.options, node.reads[1 : 2 + node.options.bias]
     return (
@@ -82,52 +99,51 @@ def _is_convolution(node: Node) -> bool:
     )
 
 
-def _is_product(node: Node) -> bool:
+def _is_product(node: Node | None) -> bool:
     if not _is_convolution(node):
         return False
     x, y, told = node.reads[0], node.writes[0], node.options
     return told.groups == 1 and node.reads[1].shape[2:] == (1, 1) and x.shape[2:] == y.shape[2:]
 
 
-def _is_depthwise(node: Node) -> bool:
+def _is_depthwise(node: Node | None) -> bool:
     if not _is_convolution(node):
         return False
     x, y = node.reads[0], node.writes[0]
     return node.options.groups == x.shape[1] == y.shape[1] and x.shape[1] > 1
 
 
-def _joined(device: Device, a: Node | None, b: Node, c: Node) -> Node | None:
+def _joined(device: Device, a: Node | None, b: Node | None, c: Node | None) -> Node | None:
     """Returns one node that does what two or three convolutions do."""
+    assert b is not None
     there = [node for node in (a, b, c) if node is not None]
+    extras = [node.reads[2 + node.options.bias :] for node in there]
+    if any(extras[:-1]) or (c is None and extras[-1]):
+        return None
     try:
-        texts = [_text(node) for node in there]
+        texts = [None if node is None else _text(node) for node in (a, b, c)]
     except ValueError:
         return None
-    extras = [node.reads[2 + node.options.bias :] for node in there]
-    if any(extras[:-1]):
-        return None
-    names = ("w_expand", "w_depthwise", "w_project")[3 - len(there) :]
-    kept: dict[str, Any] = {
-        name: buffer_of(node.reads[1]).weight for name, node in zip(names, there, strict=True)
-    }
+    names = zip(("w_expand", "w_depthwise", "w_project"), (a, b, c), strict=True)
+    kept: dict[str, Any] = {n: buffer_of(w.reads[1]).weight for n, w in names if w is not None}
     biases = [node.reads[2] for node in there if node.options.bias]
     reads = (there[0].reads[0], *(n.reads[1] for n in there), *biases, *extras[-1])
     told = Settings(
         a is not None,
-        a is not None and a.options.bias,
-        b.options.bias,
-        c.options.bias,
+        *(node is not None and node.options.bias for node in (a, b, c)),
         b.options.stride,
         b.options.padding,
         b.options.dilation,
-        (texts[0], texts[-2]),
+        (texts[0], texts[1]),
         False,
         "auto",
-        texts[-1],
+        texts[2],
         len(extras[-1]),
+        c is not None,
     )
+    line = next(filter(None, (node.line for node in reversed(there))), "")
     try:
-        return planned(device, block(), reads, c.writes, (), told, kept, c.line or b.line)
+        return planned(device, block(), reads, there[-1].writes, (), told, kept, line)
     except (ClprimError, NoPlanError, ValueError):
         return None
 

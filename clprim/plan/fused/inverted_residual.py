@@ -1,5 +1,7 @@
 """Plans an inverted residual on CPUs as one kernel: 1 × 1, depthwise, 1 × 1 convolution.
 
+Either of the two products may be missing.
+
 Between the three lie two tensors of many channels. Here a work-item walks down a band of rows of
 an image and keeps of both only what its next few rows of the result need, in local memory, which
 is a near cache; fused/inverted_residual.cl.jinja draws it.
@@ -48,7 +50,7 @@ class InvertedCode(KernelCode):
         activations: The snippets after the first two, which may be empty, and for each whether it
             computes the same on vectors.
         expand_bias, taps_bias: What is added before them.
-        project: The last product, as matrix products are printed.
+        project: The last product, as matrix products are printed, if there is one.
         near: Elements of local memory for values.
         places: Elements of each array of places.
     """
@@ -64,7 +66,7 @@ class InvertedCode(KernelCode):
     activations: tuple[tuple[str, bool], tuple[str, bool]]
     expand_bias: OperandCode | None
     taps_bias: OperandCode | None
-    project: ContractionCode
+    project: ContractionCode | None
     near: int
     places: int
 
@@ -97,19 +99,21 @@ def _main(what: InvertedResidual, tiles: ResidualTiles, traits: DeviceTraits) ->
     """The kernel that computes all three."""
     d, code = what.depthwise, tiles.project
     h, v = d.rows, d.columns
-    x, biases = what.x, _biases(what)
+    x, biases, value = what.x, _biases(what), stored_type(what.value).storage
+    index = what.index
     a_item = spread_rows(d.images, h.outputs, tiles.room.rows, 4 * traits.compute_units)
-    found = _memory(what, x, biases, code, code.index)
+    found = _memory(what, x, biases, code, index, value)
     found.numbers(**_sizes(what, tiles, a_item))
     between = (d if what.expand is None else what.expand).epilogue, d.epilogue
-    every = (*between, what.project.epilogue)
+    every = (*between, *(() if what.project is None else (what.project.epilogue,)))
     snippets = [e.snippet for e in every if e.snippet is not None]
     printed = Printed()
     operands = {b.name: OperandCode.of(b.name, b.dtype, what.value, 2) for b in biases}
     a = OperandCode.of("a", x.dtype, what.value, x.channel)
+    types = {o.value for o in (a, *operands.values())}
 
     def activation(of: Epilogue[Any]) -> tuple[str, bool]:
-        text = printed.text(of.snippet, dict.fromkeys("xwy", code.value))
+        text = printed.text(of.snippet, dict.fromkeys("xwy", value))
         return text, of.on_vectors(what.value)
 
     return KernelPlan(
@@ -117,11 +121,11 @@ def _main(what: InvertedResidual, tiles: ResidualTiles, traits: DeviceTraits) ->
         InvertedCode(
             name="inverted_residual",
             parameters=tuple(found.parameters),
-            index=code.index,
+            index=index,
             unified=unified_functions(snippets, "", traits),
-            doubles=code.doubles or "double" in {o.value for o in (a, *operands.values())},
+            doubles="double" in types or (code is not None and code.doubles),
             own=own_names(snippets, ""),
-            value=code.value,
+            value=value,
             width=tiles.width,
             x=a,
             expand=None if what.expand is None else tiles.expand,
@@ -130,7 +134,7 @@ def _main(what: InvertedResidual, tiles: ResidualTiles, traits: DeviceTraits) ->
             rows=tiles.rows,
             columns=min(COLUMNS, v.outputs),
             activations=(activation(between[0]), activation(between[1])),
-            divided=tuple({*printed.divided, *code.divided}),
+            divided=tuple({*printed.divided, *(() if code is None else code.divided)}),
             expand_bias=operands.get("expand_bias"),
             taps_bias=operands.get("taps_bias"),
             project=code,
@@ -153,7 +157,7 @@ def _sizes(what: InvertedResidual, tiles: ResidualTiles, rows_a_item: int) -> di
         "channels": what.channels,
         "middle": d.channels,
         "middle_padded": room.middle,
-        "outputs": what.project.outputs,
+        "outputs": tiles.outputs,
         "expand_strips": 0 if what.expand is None else tiles.expand_strips,
         "project_strips": tiles.project_strips,
         "x_rows": h.inputs,
@@ -187,15 +191,12 @@ def _packs(
     """The kernels that pack the weights, and the memory that these need."""
     d, project = what.depthwise, what.project
     taps, size_taps = pack_taps(d, traits)
-    strips = tiles.project_strips
-    packs = [
-        _named(taps, "taps", "w_depthwise"),
-        _named(pack_plan(project, tiles.project, strips, d.channels), "project", "w_project"),
-    ]
-    sizes = {
-        "taps_packed": size_taps,
-        "project_packed": strips * d.channels * tiles.project.packed_lanes,
-    }
+    packs, sizes = [_named(taps, "taps", "w_depthwise")], {"taps_packed": size_taps}
+    if project is not None and tiles.project is not None:
+        strips = tiles.project_strips
+        pack = pack_plan(project, tiles.project, strips, d.channels)
+        packs.append(_named(pack, "project", "w_project"))
+        sizes["project_packed"] = strips * d.channels * tiles.project.packed_lanes
     if what.expand is not None:
         depth = what.channels
         code = product_code(what.expand, tiles.expand, tiles.width, traits)
@@ -222,27 +223,38 @@ def _biases(what: InvertedResidual) -> list[_Bias]:
 
 
 def _memory(
-    what: InvertedResidual, x: Place, biases: Sequence[_Bias], code: ContractionCode, index: str
+    what: InvertedResidual,
+    x: Place,
+    biases: Sequence[_Bias],
+    code: ContractionCode | None,
+    index: str,
+    value: str,
 ) -> Arguments:
     """The arguments that say where arrays lie."""
-    found = Arguments(index)
+    found, project = Arguments(index), what.project
     found.memory(stored_type(x.dtype).storage, "x_memory")
     if what.expand is not None:
-        found.memory(code.value, "expand_packed")
-    found.memory(code.value, "taps_packed")
-    found.memory(code.value, "project_packed")
+        found.memory(value, "expand_packed")
+    found.memory(value, "taps_packed")
+    if code is not None:
+        found.memory(value, "project_packed")
     for bias in biases:
         found.memory(stored_type(bias.dtype).storage, f"{bias.name}_memory")
-    add_store(found, what.project, code)
+    if code is None or project is None:
+        found.memory(value, "y0_memory", read_only=False)
+    else:
+        add_store(found, project, code)
     for bias in biases:
         places = {"start": bias.start, "channel": bias.channel}
         found.numbers(**{f"{bias.name}_{axis}": stride for axis, stride in places.items()})
-    project = what.project
-    for o, out in zip(code.outputs, project.stored, strict=True):
-        places = {"start": out.start, "channel": out.output}
-        if o.moves:
-            places |= dict(zip(("image", "row", "column"), out.lane, strict=True))
-        found.numbers(**{f"{o.name}_{axis}": stride for axis, stride in places.items()})
+    if code is None or project is None:
+        add_place(found, what.depthwise.y, "image", "row", "column")
+    else:
+        for o, out in zip(code.outputs, project.stored, strict=True):
+            places = {"start": out.start, "channel": out.output}
+            if o.moves:
+                places |= dict(zip(("image", "row", "column"), out.lane, strict=True))
+            found.numbers(**{f"{o.name}_{axis}": stride for axis, stride in places.items()})
     add_place(found, x)
     return found
 
@@ -252,14 +264,16 @@ def _moved_bytes(what: InvertedResidual) -> int:
     d, project = what.depthwise, what.project
     x = what.x
     channels = d.channels if what.expand is None else math.prod(what.expand.depths)
-    weights = d.channels * (channels * (what.expand is not None) + project.outputs)
+    outputs = 0 if project is None else project.outputs
+    weights = d.channels * (channels * (what.expand is not None) + outputs)
     weights += d.channels * d.rows.kernel * d.columns.kernel
     pixels = d.images * d.rows.inputs * d.columns.inputs
-    results = math.prod(project.lanes) * project.outputs
+    results = d.images * d.rows.outputs * d.columns.outputs * (outputs or d.channels)
+    y = d.y if project is None else project.y
     return (
         pixels * channels * x.dtype.itemsize
         + weights * what.value.itemsize
-        + results * project.y.dtype.itemsize
+        + results * y.dtype.itemsize
     )
 
 

@@ -40,17 +40,18 @@ class InvertedResidual:
     Attributes:
         expand: The first product; None where the depthwise convolution reads the input.
         depthwise: The convolution; ``x`` is the input's place where there is no ``expand``.
-        project: The last product, with the operator's epilogue.
+        project: The last product, with the operator's epilogue; None where the depthwise
+            convolution writes the result, whose channels are one behind another.
     """
 
     expand: Contraction | None
     depthwise: Depthwise
-    project: Contraction
+    project: Contraction | None
 
     @property
     def value(self) -> AnyDType:
         """What sums are added up in."""
-        return self.project.value
+        return self.depthwise.value
 
     @property
     def x(self) -> Place:
@@ -104,17 +105,17 @@ class ResidualTiles:
     Attributes:
         width: Elements of a vector.
         expand: Rows and vectors of the first product's tile.
-        project: The last product, as matrix products are printed.
+        project: The last product, as matrix products are printed, if there is one.
         unrolled: Whether the taps of the depthwise convolution are unrolled.
         rows: Of its tile.
         room: How local memory is divided.
         near: Elements of it for values.
-        outputs: Of the last product.
+        outputs: Of the last product, or of the depthwise convolution.
     """
 
     width: int
     expand: tuple[int, int]
-    project: ContractionCode
+    project: ContractionCode | None
     unrolled: bool
     rows: int
     room: ResidualMemory
@@ -129,7 +130,7 @@ class ResidualTiles:
     @property
     def project_strips(self) -> int:
         """Strips of the last product's weight."""
-        return -(-self.outputs // self.project.packed_lanes)
+        return 0 if self.project is None else -(-self.outputs // self.project.packed_lanes)
 
 
 def residual_tiles(what: InvertedResidual, traits: DeviceTraits) -> ResidualTiles | None:
@@ -151,17 +152,20 @@ def residual_tiles(what: InvertedResidual, traits: DeviceTraits) -> ResidualTile
     if width < 2:
         return None
     first = (1, 1) if expand is None else _block(d.columns.inputs, d.channels, width, sums)
-    last = _block(d.columns.outputs, project.outputs, width, sums)
-    code = replace(product_code(project, last, width, traits), index=what.index)
+    code, kept = None, 4
+    if project is not None:
+        last = _block(d.columns.outputs, project.outputs, width, sums)
+        code = replace(product_code(project, last, width, traits), index=what.index)
+        kept += (4 if code.index == "int" else 8) * sum(o.moves for o in code.outputs)
     unrolled = unrolls(d.rows, d.columns)
     two = unrolled and (d.rows.stride, d.rows.kernel) == (1, 3) and sums == 28
     rows = 2 if two else 1
-    kept = 4 + (4 if code.index == "int" else 8) * sum(o.moves for o in code.outputs)
     room = _room(what, width, width * first[1], rows, kept, traits)
     if room is None:
         return None
     near = (min(traits.local_memory, NEAR_BYTES) - kept * room.places) // itemsize
-    return ResidualTiles(width, first, code, unrolled, rows, room, near, project.outputs)
+    outputs = d.channels if project is None else project.outputs
+    return ResidualTiles(width, first, code, unrolled, rows, room, near, outputs)
 
 
 def product_code(
@@ -191,6 +195,8 @@ def _suits(what: InvertedResidual) -> bool:
     d, expand, x = what.depthwise, what.expand, what.x
     values = {w.value for w in (d, what.project, expand) if w is not None}
     if len(values) > 1 or d.multiplier != 1:
+        return False
+    if what.project is None and (d.y.dtype != d.value or d.y.channel != 1 or d.epilogue.beta):
         return False
     return expand is None or d.rows.inputs == 1 or x.row == d.columns.inputs * x.column
 
@@ -241,7 +247,7 @@ def _room(
         ring_rows = min((rows - 1) * h.stride + h.reach, h.inputs)
         pixels = max(ring_rows * v.inputs, rows * v.outputs)
         places = power_of_two(max(LEAST_PLACES, pixels))
-        between = round_up(rows, tile_rows) * v.outputs * pitch
+        between = round_up(rows, tile_rows) * v.outputs * pitch if what.project else 0
         nbytes = (2 * middle + ring_rows * ring_row + between) * itemsize + kept * places
         if nbytes > min(traits.local_memory, NEAR_BYTES):
             break

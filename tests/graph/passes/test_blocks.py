@@ -115,3 +115,32 @@ def test_weights_that_are_no_constants_are_read_at_each_call():
     compiled(*given)
     given[1][:] = 0
     np.testing.assert_allclose(compiled(*given).get(), block(*given).get(), rtol=1e-5, atol=1e-5)
+
+
+def middle_bytes(given):
+    x, a = given[:2]
+    return x.shape[0] * a.shape[0] * x.shape[2] * x.shape[3] * x.dtype.itemsize
+
+
+@pytest.mark.parametrize(
+    "sizes", [{}, {"middle": 40, "size": 80, "n": 17}, {"size": 60, "n": 25, "kernel": 5}]
+)
+@pytest.mark.parametrize("stride", [1, 2])
+def test_blocks_need_no_last_convolution(sizes, stride):
+    def function(x, a, b, c, d):
+        y = ops.silu(ops.conv2d(x, a, b))
+        padding = (c.shape[2] // 2, c.shape[3] // 2)
+        y = ops.conv2d(y, c, d, stride=stride, padding=padding, groups=c.shape[0])
+        return ops.relu6(y)
+
+    given = arrays(**sizes)[:5]
+    compiled = cp.jit(function, constants=("a", "b", "c", "d"))
+    names = [node.primitive.what for node in compiled.graph(*given).nodes]
+    # Where what lies between stays in caches, two kernels are faster.
+    traits = current_device().traits
+    if traits.is_cpu:
+        large = middle_bytes(given) > (traits.cores or traits.compute_units) * traits.l2_bytes
+        assert names == (["inverted_residual"] if large else ["conv2d", "conv2d"])
+    exact = function(*(a.astype(np.float64) for a in given)).get()
+    atol = 3e-6 * np.abs(exact).max()
+    np.testing.assert_allclose(compiled(*given).get(), exact, rtol=1e-5, atol=atol)
