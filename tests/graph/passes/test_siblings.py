@@ -52,7 +52,7 @@ def test_a_window_stores_both_results(groups):
     check(unit, arrays((2, 8, 6, 18), (4, 4 // groups, 3, 3)), kernels=1)
 
 
-@pytest.mark.optimised
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("kernel", [1, 3])
 @pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
 def test_every_algorithm_stores_both_results(kernel, layout):
