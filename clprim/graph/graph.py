@@ -15,6 +15,7 @@ from typing import Any
 
 from clprim.call.packed import PackedWeight
 from clprim.call.primitive import NoPlanError, Primitive, Request
+from clprim.call.product import Contracted
 from clprim.errors import ClprimError
 from clprim.graph.text import graph_text
 from clprim.plan.kernel import Plan
@@ -114,6 +115,33 @@ class Node:
         return map(buffer_of, (*self.writes, *self.reads))
 
 
+def planning_of(
+    primitive: Primitive, problem: Any, device: Device
+) -> Plan | Callable[[], Plan] | None:
+    """Returns the kernels of a node, or what plans them; None where nothing is to run.
+
+    A contraction has always some, and passes mostly make another one of it, with other kernels.
+
+    Raises:
+        ClprimError, NoPlanError: What the primitive says.
+    """
+    if isinstance(problem, Contracted) and problem.problems and problem.algorithm == "auto":
+        found: list[Plan] = []
+
+        def later() -> Plan:
+            if not found:
+                found.append(primitive.planned(problem, device))  # type: ignore[arg-type]
+            return found[0]
+
+        return later
+    return _planned(primitive, problem, device)
+
+
+def _planned(primitive: Primitive, problem: Any, device: Device) -> Plan | None:
+    plan = primitive.planned(problem, device)
+    return plan if plan is not None and plan.stages else None
+
+
 def planned(
     device: Device,
     primitive: Primitive,
@@ -123,8 +151,22 @@ def planned(
     options: Any = None,
     kept: Mapping[str, PackedWeight] = NOTHING,
     line: str = "",
+    *,
+    later: bool = False,
 ) -> Node:
     """Returns a node whose results are given.
+
+    Args:
+        device: Where.
+        primitive: Which.
+        reads: As of a `Node`, as all that follows.
+        writes: Results.
+        numbers: Run-time scalars.
+        options: What else the primitive is told.
+        kept: Weights that stay.
+        line: Of the program.
+        later: Whether a contraction is planned when its kernels are asked for: passes that follow
+            mostly make another one of it.
 
     Raises:
         ClprimError: What the primitive refuses.
@@ -133,8 +175,8 @@ def planned(
     """
     request = Request(tuple(reads), tuple(numbers), tuple(writes), options, frozenset(kept))
     problem = primitive.problem(request, device)
-    plan = primitive.planned(problem, device)
-    if plan is None or not plan.stages:
+    plan = (planning_of if later else _planned)(primitive, problem, device)
+    if plan is None:
         raise ValueError("nothing is to run")
     if primitive.outputs(problem) != request.outs:
         raise ValueError("results go elsewhere")

@@ -19,11 +19,9 @@ from clprim.arrays.memory import join, memory_relation
 from clprim.arrays.transfer import upload
 from clprim.call.packed import PackedWeight
 from clprim.call.primitive import Primitive, request_of
-from clprim.call.product import Contracted
 from clprim.call.scalars import as_numbers
-from clprim.graph.graph import NOTHING, Buffer, Graph, Node
+from clprim.graph.graph import NOTHING, Buffer, Graph, Node, planning_of
 from clprim.graph.spans import Span
-from clprim.plan.kernel import Plan
 from clprim.plan.strides import Operand
 from clprim.runtime import tracing
 from clprim.runtime.device import Device
@@ -127,7 +125,7 @@ class Trace:
         kept = {name: weight for name, weight in kept.items() if self._stays(weight)} or NOTHING
         request = request_of(primitive, device, arrays, numbers, outs, options, kept)
         problem = primitive.problem(request, device)
-        plan = _planning(primitive, problem, device)
+        plan = planning_of(primitive, problem, device)
         given = iter(outs)
         results = tuple(
             new_array(device, r.shape, r.dtype, r.strides, r.size)
@@ -145,29 +143,6 @@ class Trace:
         rest = numbers, options, kept, problem, plan, line
         self.nodes.append(Node(primitive, reads, writes, *rest))
         return results
-
-
-def _planning(
-    primitive: Primitive, problem: Any, device: Device
-) -> Plan | Callable[[], Plan] | None:
-    """Returns the kernels of a node, or what plans them; None where nothing is to run.
-
-    A contraction has always some, and passes mostly make another one of it.
-
-    Raises:
-        ClprimError, NoPlanError: What the primitive says.
-    """
-    if isinstance(problem, Contracted) and problem.problems and problem.algorithm == "auto":
-        found: list[Plan] = []
-
-        def later() -> Plan:
-            if not found:
-                found.append(primitive.planned(problem, device))  # type: ignore[arg-type]
-            return found[0]
-
-        return later
-    plan = primitive.planned(problem, device)
-    return plan if plan is not None and plan.stages else None
 
 
 @contextmanager

@@ -87,7 +87,7 @@ def _folded(device: Device, a: Node, b: Node, k: int) -> Node | None:
         told = options._replace(bias=True)
         kept = {} if (weight := buffer_of(w).weight) is None else {"w": weight}
         rest = a.numbers, told, kept, a.line or b.line
-        return planned(device, a.primitive, reads, b.writes, *rest)
+        return planned(device, a.primitive, reads, b.writes, *rest, later=True)
     except (ClprimError, NoPlanError, ValueError, TypeError):
         return None
 
@@ -110,8 +110,7 @@ def _made(device: Device, a: Node, b: Node, k: int, axis: int) -> tuple[Operand,
     zeros = full(column, 0, a.writes[0].dtype)
     arrays = [zeros if n == k else of(r) for n, r in enumerate(b.reads)]
     shift = map_(*arrays, *b.numbers, shape=column)
-    gradient = map_.gradient(wrt=(f"x{k}",))
-    scale = gradient(*arrays, *b.numbers, grad=full(column, 1, shift.dtype))
+    scale = _slope(map_, f"x{k}")(*arrays, *b.numbers, grad=full(column, 1, shift.dtype))
     w = of(a.reads[1])
     steps = [0] * 4
     steps[axis] = scale.strides[1]
@@ -121,6 +120,12 @@ def _made(device: Device, a: Node, b: Node, k: int, axis: int) -> tuple[Operand,
     flat = [view_of(v, (channels,), (v.strides[1],), v.offset) for v in (scale, shift)]
     bias = _shifted()(of(a.reads[2]), *flat) if a.options.bias else flat[1].copy()
     return constant_of(weight), constant_of(bias)
+
+
+@lru_cache(maxsize=256)
+def _slope(map_: Any, name: str) -> Any:
+    """Returns the gradient of a map; networks have one of them many times."""
+    return map_.gradient(wrt=(name,))
 
 
 @lru_cache(maxsize=1)
