@@ -27,7 +27,7 @@ import clprim.onnx
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.work.models import settled, torchvision
+from bench.work.models import settled, shown, torchvision
 from bench.work.package_models import MORE_MODELS, PACKAGE_MODELS
 
 PAGE = Path(__file__).parents[1] / "docs" / "onnx.md"
@@ -152,8 +152,9 @@ def exported(name: str) -> tuple[bytes, dict[str, Any]]:
     options = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
     options |= {"weights_backbone": None} if name.startswith("lraspp") else {}
     where = models.segmentation if name.startswith("lraspp") else models
-    net = getattr(where, name)(weights=None, **options)
-    net = (net if "incept" in name or "google" in name else settled(net)).eval()
+    net = shown(getattr(where, name)(weights=None, **options))
+    small = not any(part in name for part in ("inception", "googlenet", "maxvit"))
+    net = (settled(net) if small else net).eval()  # which looks at images of 64²
     side = 299 if name == "inception_v3" else 224
     x, file, mha = torch.randn(1, 3, side, side), io.BytesIO(), torch.backends.mha
     fast = mha.get_fastpath_enabled()

@@ -96,17 +96,23 @@ def network(name: str) -> Any:
     import torch
 
     torch.manual_seed(0)
-    made = _made(name)
-    for module in made.modules():
+    return shown(_made(name))
+
+
+def shown(model: Any) -> Any:
+    """Take what is random out of a network, and give it weights of which all parts show."""
+    import torch
+
+    for module in model.modules():
         if isinstance(getattr(module, "p", None), float):
             module.p = 0.0
     with torch.no_grad():
-        for key, weight in made.named_parameters():
+        for key, weight in model.named_parameters():
             if key.endswith("layer_scale"):
                 weight.fill_(0.1)
             elif weight.ndim > 1 and not weight.any():
                 weight.normal_(std=weight.shape[1] ** -0.5)
-    return made
+    return model
 
 
 def settled(model: Any) -> Any:
