@@ -18,7 +18,7 @@ from clprim.dtypes import AnyDType, is_real
 from clprim.errors import DTypeError, quoted
 from clprim.language.epilogue import define_epilogue
 from clprim.options import current_options
-from clprim.plan.epilogue import Epilogue, is_position, is_result
+from clprim.plan.epilogue import NO_EPILOGUE, Epilogue, is_position, is_result
 from clprim.plan.kernel import Plan
 from clprim.plan.strategy import NOTHING_KNOWN, Family
 from clprim.plan.strides import Operand
@@ -113,16 +113,16 @@ class ContractionPrimitive(Primitive):
         return (problem.result, *problem.others)
 
     def names(self, problem: Contracted) -> Sequence[str]:
-        """The results, both operands, then the bias and what the epilogue reads."""
-        epilogues = [p.epilogue for p in problem.problems[-1:]]
-        extras = [a.name for e in epilogues for a in e.arrays if not is_position(a.name)]
+        """The results, both operands, the bias, then what epilogue and prologue read."""
+        told = [e for p in problem.problems[-1:] for e in _snippets(p)]
+        extras = [a.name for e in told for a in e.arrays if not is_position(a.name)]
         made = [f"y{n}" for n in range(len(problem.others) + 1)]
         return [*made, "x", "w", *(name for name in extras if not is_result(name))]
 
     def snippets(self, problem: Contracted) -> Mapping[str, str]:
-        """The epilogue."""
-        epilogues: list[Epilogue[Any]] = [p.epilogue for p in problem.problems[-1:]]
-        return epilogues[0].texts if epilogues else {}
+        """The epilogue and the prologue."""
+        told = [e.texts for p in problem.problems[-1:] for e in _snippets(p)]
+        return {part: text for texts in told for part, text in texts.items()}
 
     def planned(self, problem: Contracted, device: Device) -> Plan | None:
         """Plans with the tiles that tables hold."""
@@ -196,6 +196,11 @@ def contract(
         if numbers or error.__cause__ is None:
             raise
         raise DTypeError(f"{primitive.what}: beta={quoted(beta)}: {error.__cause__}") from error
+
+
+def _snippets(problem: Any) -> tuple[Epilogue[Any], ...]:
+    """What runs where sums are stored, and where elements are read."""
+    return problem.epilogue, getattr(problem, "prologue", NO_EPILOGUE)
 
 
 def _begin_together(a: Operand, b: Operand) -> bool:

@@ -14,25 +14,26 @@ from clprim.language.snippet import Rules, Snippet
 _READS = frozenset(["x", "w", "index", "coord", "size"])
 
 
-def define_epilogue(owner: str, text: str, results: int = 1) -> Snippet:
+def define_epilogue(owner: str, text: str, results: int = 1, part: str = "epilogue") -> Snippet:
     """Checks an epilogue, which changes ``y0``.
 
     Args:
         owner: The operator, for messages.
         text: The snippet.
         results: How many it assigns: with 2 of them ``y1`` as well.
+        part: What it is called in messages.
 
     Raises:
         DefinitionError: With the snippet's line and a caret.
     """
     if not isinstance(text, str):
-        raise DefinitionError(f"{owner}: epilogue={quoted(text)}: expected a string of OpenCL C")
-    return _defined(owner, text, results)
+        raise DefinitionError(f"{owner}: {part}={quoted(text)}: expected a string of OpenCL C")
+    return _defined(owner, text, results, part)
 
 
 @lru_cache(maxsize=256)
-def _defined(owner: str, text: str, results: int) -> Snippet:
-    snippet = check(Rules(owner, "epilogue", _READS, frozenset(["y"])), text)
+def _defined(owner: str, text: str, results: int, part: str) -> Snippet:
+    snippet = check(Rules(owner, part, _READS, frozenset(["y"])), text)
     others = sorted(snippet.numbers("y") - {*range(results)})
     if others:
         name, known = f"y{others[0]}", "one result, y0" if results == 1 else f"{results} results"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +14,9 @@ from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.primitive import Request, Target, request_of
 from clprim.call.product import Contracted, ContractionPrimitive, contract
 from clprim.call.validation import checked
-from clprim.errors import DefinitionError, ShapeError, quoted
+from clprim.dtypes import AnyDType
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.language.epilogue import define_epilogue
 from clprim.ops.conv.arguments import (
     batched,
     bias_place,
@@ -26,7 +29,7 @@ from clprim.ops.conv.arguments import (
 )
 from clprim.ops.conv.pixels import check_shuffle, shuffle_of
 from clprim.ops.conv.settings import Settings
-from clprim.ops.conv.windows import Padding, Pair, windows
+from clprim.ops.conv.windows import Padding, Pair, Windows, windows
 from clprim.ops.product.arguments import (
     check_operands,
     check_result,
@@ -38,7 +41,9 @@ from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.problem import Convolution
-from clprim.plan.strides import is_channels_last
+from clprim.plan.epilogue import NO_EPILOGUE, Epilogue, is_position
+from clprim.plan.place import Place
+from clprim.plan.strides import Operand, is_channels_last
 from clprim.runtime.device import current_device
 
 
@@ -151,6 +156,7 @@ def _lower(what: str, request: Request, target: Target) -> Contracted:
     told = _checked(what, **request.options._asdict(), beta=beta)
     x, w = request.operands[:2]
     bias, extras = split_bias(request, told.bias)
+    extras, first = _split(what, told, extras)
     out, *others = request.outs or (None,)
     CONVOLUTIONS.check(what, told.algorithm)
     check_shuffle(what, told.depth_to_space, told.mode)
@@ -171,10 +177,11 @@ def _lower(what: str, request: Request, target: Target) -> Contracted:
     read = check_epilogue(
         what, target, told.epilogue, given, shape, value, axes=told.axes, others=others
     )
-    read_there = request.operands[2:]
+    read_there = request.operands[2 : len(request.operands) - len(first)]
+    inputs = (x, w, *first)
     for result in (out, *others):
         check_result(
-            what, result, target, shape, dtype, inputs=(x, w), extras=read_there, beta=beta
+            what, result, target, shape, dtype, inputs=inputs, extras=read_there, beta=beta
         )
     y, result = result_of("y", out, shape, dtype, order_like(x))
     problem = Convolution(
@@ -192,11 +199,51 @@ def _lower(what: str, request: Request, target: Target) -> Contracted:
         y=y,
         epilogue=placed(read, biases, shape, beta),
         shuffle=shuffle,
+        prologue=_read(what, target, told, found, first, x, value),
         error=current_options().convolution_error,
         kept="w" in request.kept,
     )
     problems = (problem,) if result.size else ()
     return Contracted(CONVOLUTIONS, problems, result, told.algorithm, tuple(others))
+
+
+def _split(
+    what: str, told: Settings, arrays: Sequence[Operand]
+) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
+    """Returns the arrays of the epilogue and those of the prologue, which come last."""
+    if told.prologue is None:
+        return tuple(arrays), ()
+    snippet = define_epilogue(what, told.prologue, part="prologue")
+    count = len(arrays) - max(snippet.numbers("x"), default=-1) - 1
+    return tuple(arrays[:count]), tuple(arrays[count:])
+
+
+def _read(
+    what: str,
+    target: Target,
+    told: Settings,
+    of: Windows,
+    arrays: Sequence[Operand],
+    x: Operand,
+    value: AnyDType,
+) -> Epilogue[Place]:
+    """Returns what becomes of an element of x where it is read.
+
+    Raises:
+        DefinitionError: No strategy that runs it is asked for, windows of several pixels.
+        DTypeError: Not everything is of the sums' dtype.
+    """
+    if told.prologue is None:
+        return NO_EPILOGUE
+    pixels = all(axis.kernel == 1 and not axis.leaves for axis in (of.y, of.x))
+    if told.algorithm != "in_place" or told.depth_to_space is not None or not pixels:
+        raise DefinitionError(f"{what}: no prologue runs with {told}")
+    if any(a.dtype != value for a in (x, *arrays)):
+        raise DTypeError(f"{what}: a prologue of arrays that are not all {value}")
+    found = check_epilogue(what, target, told.prologue, arrays, x.shape, value, part="prologue")
+    if any(is_position(a.name) for a in found.arrays):
+        raise DefinitionError(f"{what}: a prologue does not know where it is")
+    return found.placed(lambda array: Place.of(f"p{array.name[1:]}", array.operand, x.shape))
 
 
 class _Conv2d:

@@ -20,6 +20,8 @@ class Settings(NamedTuple):
         epilogue: Its snippet, or None.
         bias: Whether there is one.
         axes: Of the result, as the epilogue counts them.
+        prologue: A snippet on ``y0``, an element of x, run where windows of one pixel read it; its
+            arrays come last.
     """
 
     stride: Any = 1
@@ -34,9 +36,10 @@ class Settings(NamedTuple):
     epilogue: Any = None
     bias: bool = False
     axes: tuple[int, ...] = (0, 1, 2, 3)
+    prologue: Any = None
 
     @property
     def key(self) -> tuple[Any, ...]:
         """Parts of a call's signature: equal only where settings mean the same."""
-        *told, bias, axes = self
-        return (*keys(*told), bias, axes)
+        *told, bias, axes, prologue = self
+        return (*keys(*told), bias, axes, prologue)

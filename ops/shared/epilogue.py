@@ -47,6 +47,7 @@ def check_epilogue(
     *,
     axes: Sequence[int] | None = None,
     others: Sequence[Operand] = (),
+    part: str = "epilogue",
 ) -> Epilogue[Read]:
     """Returns an epilogue, what it reads, and what it writes besides.
 
@@ -59,6 +60,7 @@ def check_epilogue(
         value: dtype that ``y0`` is computed in.
         axes: Those of ``shape`` that the user knows of, in order; by default all.
         others: Where results go that it assigns beside ``y0``, of the same shape.
+        part: What it is called in messages.
 
     Raises:
         DefinitionError: A wrong snippet, or not as many arguments as it names.
@@ -73,7 +75,7 @@ def check_epilogue(
         if others:
             raise DefinitionError(f"{what}: {len(others) + 1} results without an epilogue=")
         return Epilogue()
-    snippet = define_epilogue(what, epilogue, len(others) + 1)
+    snippet = define_epilogue(what, epilogue, len(others) + 1, part)
     arrays, numbers = (max(snippet.numbers(f), default=-1) + 1 for f in ("x", "w"))
     names = [f"x{n}" for n in range(arrays)] + [f"w{n}" for n in range(numbers)]
     if len(given) != len(names):

@@ -20,6 +20,7 @@ from clprim.graph.passes.formats import formats
 from clprim.graph.passes.gates import gates
 from clprim.graph.passes.in_place import in_place
 from clprim.graph.passes.overwrite import overwrite
+from clprim.graph.passes.reads import reads
 from clprim.graph.passes.recompute import recompute
 from clprim.graph.passes.siblings import siblings
 from clprim.graph.passes.stores import stores
@@ -44,6 +45,7 @@ PASSES: tuple[Pass, ...] = (
     in_place,
     siblings,
     blocks,
+    reads,
     recompute,
     overwrite,
     packed,

@@ -15,7 +15,7 @@ from clprim.errors import ClprimError
 from clprim.graph.graph import Graph, Node, Uses, buffer_of, planned, same_place
 from clprim.graph.passes.elementwise import lone_producers
 from clprim.graph.passes.moves import fills_part
-from clprim.graph.passes.strings import block, fresh, joined
+from clprim.graph.passes.strings import block, joined, on_value
 from clprim.graph.passes.views import in_shape
 from clprim.language.epilogue import define_epilogue
 from clprim.pointwise import Pointwise
@@ -71,19 +71,11 @@ def _stored(device: Device, a: Node, b: Node, k: int) -> Node | None:
     before = None if options.epilogue is None else define_epilogue(owner, options.epilogue)
     arrays = max((before.numbers("x") if before else ()), default=-1) + 1
     numbers = max((before.numbers("w") if before else ()), default=-1) + 1
-    texts = [definition.expr.text, *([before.text] if before else [])]
-    local, names, extras = fresh(texts), dict[str, str](), list[Any]()
-    for n, read in enumerate(b.reads):
-        if n == k:
-            names[f"x{n}"] = local
-        elif read.dtype.kind in "biu":
-            return None  # epilogues read all arrays as floating numbers, which are no conditions
-        else:
-            names[f"x{n}"] = f"x{arrays + len(extras)}"
-            extras.append(read)
-    names |= {f"w{n}": f"w{n + numbers}" for n in range(len(b.numbers))}
-    parts = [*([block(before, {}, {})] if before else []), "{\n", f"typeof_y0 {local} = y0;\n"]
-    text = joined([*parts, block(definition.expr, names, {local: "typeof_y0"}), "}\n"])
+    extras = [read for n, read in enumerate(b.reads) if n != k]
+    if any(read.dtype.kind in "biu" for read in extras):
+        return None  # epilogues read all arrays as floating numbers, which are no conditions
+    first = [block(before, {}, {})] if before else []
+    text = joined([*first, on_value(definition.expr, k, arrays, numbers)])
     try:
         return planned(
             device,

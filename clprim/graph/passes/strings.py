@@ -35,6 +35,22 @@ def block(snippet: Snippet, names: Mapping[str, str], kinds: Mapping[str, str]) 
     return joined(["{\n", Composed(found, text.pieces), "\n}\n"])
 
 
+def on_value(snippet: Snippet, k: int, arrays: int = 0, numbers: int = 0) -> Composed:
+    """Returns a snippet as one on ``y0``, which its array ``k`` is then.
+
+    Args:
+        snippet: Of an elementwise operator with one result.
+        k: The array whose place ``y0`` takes.
+        arrays: Number of the first of its other arrays, which keep their order.
+        numbers: Likewise of its numbers.
+    """
+    local = fresh([snippet.text])
+    names = {f"x{n}": f"x{arrays + n - (n > k)}" for n in snippet.numbers("x")}
+    names |= {f"w{n}": f"w{numbers + n}" for n in snippet.numbers("w")} | {f"x{k}": local}
+    body = block(snippet, names, {local: "typeof_y0"})
+    return joined(["{\n", f"typeof_y0 {local} = y0;\n", body, "}\n"])
+
+
 def both_preambles(a: Snippet, b: Snippet) -> str | None:
     """Returns one preamble for two snippets; None where a word of one means something else then."""
     one, other = a.preamble, b.preamble

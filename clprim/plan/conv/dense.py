@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,19 @@ def dense_convolution(
         epilogue=Epilogue(snippet, tuple(arrays), beta=beta),
         shuffle=shuffle,
     )
+
+
+def with_prologue(problem: Convolution, text: str, *channels: int) -> Convolution:
+    """Returns a convolution of pixels that runs a snippet on what it reads.
+
+    Args:
+        problem: Without one.
+        text: The snippet.
+        channels: Of each array that it reads, elements from one channel to the next.
+    """
+    arrays = tuple(Place(f"p{n}", problem.value, 0, 1, c, 0, 0) for n, c in enumerate(channels))
+    snippet = define_epilogue("conv2d", text, part="prologue")
+    return replace(problem, prologue=Epilogue(snippet, arrays))
 
 
 def dense_depthwise(

@@ -67,6 +67,16 @@ def _forward(p: Convolution) -> Contraction:
         packed=packed,
         y=y,
         epilogue=epilogue,
+        prologue=p.prologue.placed(
+            lambda place: Output(
+                place.name,
+                place.dtype,
+                place.start,
+                channels * place.channel,
+                place.channel,
+                (place.image, h.stride * place.row, v.stride * place.column),
+            )
+        ),
         digits=None if shuffle is None else shuffle.sizes,
         plain=None if shuffle is None else shuffle.plain(p.y, p.y_shape),
     )

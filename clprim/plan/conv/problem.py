@@ -77,6 +77,8 @@ class Convolution:
         y: The output; with ``shuffle`` the large picture.
         epilogue: What becomes of a sum before it is stored; its arrays broadcast to the result.
         shuffle: How outputs become pixels of y, or None where they stay what they are.
+        prologue: What becomes of an element of x where it is read, written as an epilogue is; its
+            arrays broadcast to x. Of windows of one pixel alone.
         error: Relative root mean square error that the algorithm may have, of random numbers; 0 for
             sums of products only.
         kept: Whether the weight stays what it is, and what kernels make of it once.
@@ -96,6 +98,7 @@ class Convolution:
     y: Place
     epilogue: Epilogue[Place] = NO_EPILOGUE
     shuffle: Shuffle | None = None
+    prologue: Epilogue[Place] = NO_EPILOGUE
     error: float = 0.0
     kept: bool = True
 

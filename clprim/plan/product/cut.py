@@ -14,8 +14,9 @@ from clprim.traits import DeviceTraits
 # Gathered tiles that a work-group takes: each strip of the packed operand is fetched from the far
 # cache once and then used this many times.
 TILES = 32
-# Work-groups that a unit is to have.
-GROUPS = 8
+# Work-groups that a unit is to have; and those that are enough where each runs a snippet on what it
+# reads.
+GROUPS, GROUPS_READING = 8, 2
 # How much sooner the last core must be done with other tiles of a work-group, of a matrix: an odd
 # work-group keeps one core of two waiting.
 SOONER = 0.98
@@ -27,6 +28,8 @@ LINE, LINES, EVERY = 64, 2, 4
 # Bytes of a row that is long enough for hardware to follow it, if all outputs are one vector, whose
 # sums leave memory no pause.
 FOLLOWED = 6144
+# Pixels that lie so many times as far apart as they are long are prefetched with what is between.
+GAP = 2
 # Passes of a strip for each of its pieces at most: where they are more, waiting for the first one
 # costs less than prefetching.
 PASSES = 4
@@ -106,16 +109,18 @@ def cut_loops(
         if strip > PANEL_BYTES and passed < FEW_LANES:
             return None  # a panel holds windows of several images
     parallel = images * -(-rows // rows_a_group) * -(-tiles // tiles_a_group) * what.groups
-    packed_a_group = _packed_share(packed_tiles, parallel, traits.compute_units)
+    # Work-groups that share lanes each run the prologue on all of them.
+    groups = GROUPS if what.prologue.snippet is None else GROUPS_READING
+    packed_a_group = _packed_share(packed_tiles, parallel, groups * traits.compute_units)
     parallel *= -(-packed_tiles // packed_a_group)
     if parallel < enough and math.prod(what.depths) >= 1024 and what.plain is None:
         return None  # splitting the depth gives more
     return WorkGroupCut(tiles, packed_tiles, tiles_a_group, rows_a_group, packed_a_group)
 
 
-def _packed_share(packed_tiles: int, parallel: int, units: int) -> int:
+def _packed_share(packed_tiles: int, parallel: int, wanted: int) -> int:
     """Packed tiles of a work-group, where so many others take no part of them; equal shares."""
-    share = max(1, min(packed_tiles, packed_tiles * parallel // (GROUPS * units)))
+    share = max(1, min(packed_tiles, packed_tiles * parallel // wanted))
     return -(-packed_tiles // -(-packed_tiles // share))
 
 
@@ -125,7 +130,7 @@ def _end(some: int, tiles: int, packed_tiles: int, lines: int, units: int) -> in
     Some runtimes hand out work-groups one by one, others give a unit its part of those left.
     """
     blocks = -(-tiles // some)
-    share = _packed_share(packed_tiles, lines * blocks, units)
+    share = _packed_share(packed_tiles, lines * blocks, GROUPS * units)
     whole = lines * (tiles // some) * (packed_tiles // share)
     groups = lines * blocks * -(-packed_tiles // share)
     rounds = -(-whole // units)
@@ -219,18 +224,25 @@ def lane_prefetch(
     return Prefetch("lanes", 1, -(-code.lanes * code.unit * size // LINE), LINE // size)
 
 
-def row_prefetch(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> Prefetch | None:
+def row_prefetch(
+    what: Contraction, code: ContractionCode, strips: int, traits: DeviceTraits
+) -> Prefetch | None:
     """Returns how what the next work-item copies is prefetched while tiles are summed up.
 
-    A line every four steps of k is soon enough.
+    A line every four steps of k is soon enough, but for a snippet that waits for every pixel.
 
     Args:
         what: The contraction.
         code: Of its kernel.
+        strips: Of the packed operand, that it passes.
         traits: Of the device.
     """
-    line = LINE // what.value.itemsize
-    rows = code.gathered == "rows" and code.dense and not code.planar
+    line, depth, step = LINE // what.value.itemsize, what.depths[2], what.gathered.lane[2]
+    near = code.dense if code.prologue is None else depth <= step <= GAP * depth
+    rows = code.gathered == "rows" and near and not code.planar
     if not (traits.prefetch and rows and code.unit == EVERY):
         return None
-    return Prefetch("rows", 0, 1, line, line // EVERY)
+    lines, share = 1, line // EVERY
+    if code.prologue is not None:
+        lines = -(-code.lanes * step // (depth * share * strips))
+    return Prefetch("rows", 0, lines, line, share)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from clprim.plan.conv.dense import CPU, GPU, dense_convolution
+from clprim.plan.conv.dense import CPU, GPU, dense_convolution, with_prologue
 from clprim.plan.conv.lowering import contractions, forward
 from clprim.plan.conv.pixels import Shuffle
 from clprim.plan.kernel import Plan
@@ -199,6 +199,11 @@ def _examples_in_place() -> Iterator[Example[Contraction]]:
     yield Example("columns", image(2, 64, 28, 8, 1), CPU)
     pixels = Shuffle(2, "CRD", 16, "ijc")
     yield Example("pixels", image(2, 32, 14, 64, last=True, shuffle=pixels), CPU)
+    pixel = dense_convolution(2, 32, 14, 64, 1, last=True)
+    norm = with_prologue(pixel, "y0 = max(y0 * x0 - x1, 0);", 1, 0)
+    yield Example("prologue", forward(norm), prefetching)
+    far_apart = with_prologue(pixel, "if (y0 < x1) y0 = x0;", 2, 0)
+    yield Example("prologue-scalars", forward(far_apart), CPU)
     past = image(8, 16, 112, 64, 1, last=True, epilogue=RESIDUAL)
     yield Example("streaming", past, prefetching)
 

@@ -39,6 +39,7 @@ from clprim.plan.product.in_place_tile import (
 )
 from clprim.plan.product.pack import pack_plan, passes_in_place
 from clprim.plan.product.problem import Bounds, Contraction, moved_bytes
+from clprim.plan.product.prologue import with_prologue
 from clprim.plan.product.reading import (
     Reading,
     as_windows,
@@ -87,12 +88,17 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     """
     if what.plain is not None and plan_in_place(without_shuffle(what), traits, tile) is None:
         return None
-    windows = _plan_windows(what, traits, tile)
-    if windows is not None:
-        return windows
-    what = collapsed(what)
+    read_by = what.prologue.snippet
+    if read_by is not None:
+        # Its results are what the row buffer holds.
+        what = as_windows(collapsed(what))
+    else:
+        windows = _plan_windows(what, traits, tile)
+        if windows is not None:
+            return windows
+        what = collapsed(what)
     reading = reading_of(what, traits)
-    if reading is None:
+    if reading is None or (read_by is not None and not reading.along_outputs):
         return None
     width = lanes_of(what.value.itemsize, traits)
     streaming = streaming_stores(what, width, traits, along_outputs=reading.along_outputs)
@@ -148,6 +154,8 @@ def _code(
         streaming=streaming,
         traits=traits,
     )
+    if what.prologue.snippet is not None:
+        code = with_prologue(what, code, traits)
     if reading.rows:
         code = replace(code, step=_step(what, reading, tile))
     pixel = None if bounds is None else _pixel_steps(what, bounds)[1]
@@ -207,7 +215,8 @@ def _prefetching(
     else:
         passes = cut.rows_a_group * cut.tiles_a_group
         prefetch = strip_prefetch(what, code, passes, cut.packed_a_group, traits)
-    return replace(code, prefetch=prefetch or row_prefetch(what, code, traits))
+    rows = row_prefetch(what, code, cut.packed_a_group, traits)
+    return replace(code, prefetch=prefetch or rows)
 
 
 def _kernels(

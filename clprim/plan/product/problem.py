@@ -146,6 +146,8 @@ class Contraction:
         gathered, packed: The operands.
         y: The result.
         epilogue: What becomes of a sum before it is stored.
+        prologue: What becomes of a gathered element where it is read; the outputs of its arrays
+            are elements along depth.
         digits: Sizes of an output's digits, where outputs, counted through all groups, are numbers
             of three digits too; the groups' own strides then are not used. None: they have one
             stride.
@@ -166,6 +168,7 @@ class Contraction:
     packed: Packed
     y: Output
     epilogue: Epilogue[Output] = NO_EPILOGUE
+    prologue: Epilogue[Output] = NO_EPILOGUE
     digits: Digits | None = None
     plain: Output | None = None
     error: float = 0.0
@@ -196,11 +199,13 @@ def index_of(what: Contraction) -> str:
     limit = 2**31 - 2**20
     lanes = math.prod(what.lanes)
     depth = math.prod(what.depths)
+    prologue = what.prologue.arrays
     largest = max(
         what.gathered.size,
         what.groups * (what.outputs + 64) * (depth + 64),
         what.groups * (what.outputs + 64) * (lanes + 64),
         *(o.reach(what) for o in what.stored),
+        *(abs(p.start) + abs(p.output) * depth + span_of(p.lane, what.lanes) for p in prologue),
     )
     return "int" if largest < limit else "long"
 

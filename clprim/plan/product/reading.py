@@ -157,7 +157,8 @@ def collapsed(what: Contraction) -> Contraction:
         return what
     for outer, inner in ((1, 2), (0, 2)):
         size = what.lanes[inner]
-        lanes_of = [what.gathered.lane, *(o.lane for o in what.stored)]
+        arrays = (*what.stored, *what.prologue.arrays)
+        lanes_of = [what.gathered.lane, *(o.lane for o in arrays)]
         if what.lanes[outer] > 1 and any(lane[outer] != size * lane[inner] for lane in lanes_of):
             return what
 
@@ -171,6 +172,7 @@ def collapsed(what: Contraction) -> Contraction:
             gathered=replace(what.gathered, lane=merged(what.gathered.lane)),
             y=replace(what.y, lane=merged(what.y.lane)),
             epilogue=what.epilogue.placed(lambda e: replace(e, lane=merged(e.lane))),
+            prologue=what.prologue.placed(lambda e: replace(e, lane=merged(e.lane))),
         )
     return what
 

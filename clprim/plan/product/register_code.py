@@ -25,6 +25,7 @@ from clprim.plan.product.problem import (
     index_of,
     moved_bytes,
 )
+from clprim.plan.product.prologue import PrologueCode, add_prologue
 from clprim.plan.product.register_tile import Tile
 from clprim.plan.store import StoredCode, StoringCode, add_store, storing, vectors_alike
 from clprim.traits import DeviceTraits
@@ -90,6 +91,7 @@ class ContractionCode(StoringCode):
         block: Rows that become the pixels of one.
         interleave: How vectors of such rows become vectors of that one.
         noted: Packed tiles whose outputs' places are known at a time.
+        prologue: What becomes of elements on their way to the row buffer.
     """
 
     gathered: str
@@ -124,6 +126,7 @@ class ContractionCode(StoringCode):
     block: int = 1
     interleave: Shuffles | None = None
     noted: int = 1
+    prologue: PrologueCode | None = None
 
     @property
     def mask(self) -> str:
@@ -160,8 +163,11 @@ class ContractionCode(StoringCode):
 
     @property
     def snippet_vectors(self) -> list[str]:
-        """Vectors that the epilogue may run on."""
-        return [f"{self.value}{w}" for w in self.widths if w > 1] if self.vector_epilogue else []
+        """Vectors that snippets may run on."""
+        widths = {w for w in self.widths if w > 1} if self.vector_epilogue else set[int]()
+        if self.prologue is not None and self.prologue.vectors:
+            widths.add(self.width)
+        return [f"{self.value}{w}" for w in sorted(widths)]
 
     @property
     def lanes(self) -> int:
@@ -341,4 +347,5 @@ def parameters_of(
         if o.moves:
             named.update({f"{o.name}_{d}": stride for d, stride in enumerate(place.lane)})
     found.numbers(**named)
+    add_prologue(found, what, code)
     return tuple(found.parameters), tuple(found.arguments)
