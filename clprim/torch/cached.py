@@ -6,7 +6,7 @@ on disk as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,12 +16,11 @@ from torch._guards import detect_fake_mode
 from torch._inductor.output_code import OutputCode
 from torch.fx._graph_pickler import GraphPickler, Options
 
+from clprim.torch.parts import NOTES
 from clprim.torch.program import Program
 
 # Counts changes of what is kept.
-_FORM = 1
-# What programs look at, of all that PyTorch notes of nodes.
-_NOTES = ("val", "stack_trace")
+_FORM = 2
 
 
 class Kept(OutputCode):  # type: ignore[misc]
@@ -49,7 +48,7 @@ class Kept(OutputCode):  # type: ignore[misc]
 
     def prepare_for_serialization(self) -> None:
         """Becomes bytes; PyTorch calls it of a copy."""
-        options = Options(ops_filter=None, node_metadata_key_filter=_NOTES.__contains__)
+        options = Options(ops_filter=None, node_metadata_key_filter=NOTES.__contains__)
         self._bytes = GraphPickler.dumps(self._module, options)
         self._module = self._program = None
 
@@ -65,13 +64,17 @@ class Kept(OutputCode):  # type: ignore[misc]
 
 
 def caching(
-    backend: Callable[..., Any], tag: str, **compilers: Callable[..., Any]
+    backend: Callable[..., Any],
+    tag: str,
+    settings: Mapping[str, Any],
+    **compilers: Callable[..., Any],
 ) -> Callable[..., Any]:
     """Returns a backend of `torch.compile` whose results PyTorch keeps on disk where it can.
 
     Args:
         backend: Makes one of compilers.
         tag: What tells its results from those of other backends and options.
+        settings: Of ``torch._functorch.config`` while it runs.
         compilers: Of graphs; they return what is `Kept`.
     """
     forward = SerializableAOTDispatchCompiler(OutputCode, compilers["fw_compiler"])
@@ -83,7 +86,7 @@ def caching(
             torch.compiler.config.patch(cache_key_tag=whole),
             # What a backward pass is made of is kept where it is there before its first call.
             torch._functorch.config.patch(
-                bundled_autograd_cache=True, force_non_lazy_backward_lowering=True
+                bundled_autograd_cache=True, force_non_lazy_backward_lowering=True, **settings
             ),
         ):
             return made(module, inputs)

@@ -37,7 +37,9 @@ def compile_graph(
             ``"max-autotune"`` (``-no-cudagraphs``), which is ``tune``.
         options: ``freeze``: parameters that take no gradient never change; ``tune``: tiles of
             products and convolutions are timed where a graph is compiled, as
-            ``cp.options(tune=True)`` does at calls.
+            ``cp.options(tune=True)`` does at calls; ``memory_budget``: the part, from 0 to 1, of
+            the activations that a backward pass needs which is kept, the rest is computed again;
+            without it ``torch._functorch.config.activation_memory_budget`` says so.
 
     Returns:
         A function of the arguments.
@@ -48,6 +50,7 @@ def compile_graph(
     from clprim.torch.cached import Kept, caching  # PyTorch's compiler takes long to import
 
     chosen = _chosen(mode, options)
+    budget = chosen.pop("memory_budget")
 
     def made(what: str, module: fx.GraphModule, _: Any) -> Kept:
         return Kept(what, module, *_told(what, **chosen))
@@ -55,6 +58,7 @@ def compile_graph(
     backend = caching(
         private.aot_backend,
         f"{chosen}",
+        {} if budget is None else {"activation_memory_budget": budget},
         fw_compiler=partial(made, "forward"),
         bw_compiler=partial(made, "backward"),
         inference_compiler=partial(made, "inference"),
@@ -76,18 +80,24 @@ def _told(what: str, *, freeze: bool, tune: bool) -> tuple[tuple[int, ...], dict
     return tuple(static), told
 
 
-def _chosen(mode: str | None, options: Mapping[str, Any] | None) -> dict[str, bool]:
-    """Returns whether parameters are frozen, and whether tiles are timed."""
+def _chosen(mode: str | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns every option's value."""
     if mode is not None and mode not in _MODES:
         raise DefinitionError(
             f"torch.compile: mode={quoted(mode)}: expected one of {', '.join(_MODES)}"
         )
-    found = {"freeze": False, "tune": _MODES.get(mode or "default", False)}
+    found: dict[str, Any] = {"freeze": False, "tune": _MODES.get(mode or "default", False)}
+    found["memory_budget"] = None
     for name, value in (options or {}).items():
-        if name not in found or not isinstance(value, bool):
+        if name == "memory_budget":
+            right = isinstance(value, (int, float)) and not isinstance(value, bool)
+            right = right and 0 <= value <= 1
+        else:
+            right = name in found and isinstance(value, bool)
+        if not right:
             raise DefinitionError(
                 f"torch.compile: options={{{name!r}: {quoted(value)}}}: the backend clprim takes "
-                f"{' and '.join(found)}, True or False"
+                "freeze and tune, True or False, and memory_budget, a number from 0 to 1"
             )
         found[name] = value
     return found

@@ -11,7 +11,7 @@ from torch import fx
 
 from clprim.torch import private
 from clprim.torch.memory import on_device
-from clprim.torch.parts import is_written
+from clprim.torch.parts import Lies, is_written, lies_of
 
 _HERE = torch.device("cpu")
 
@@ -37,10 +37,10 @@ def to_device(values: dict[fx.Node, Any], besides: Container[fx.Node]) -> None:
 
 def laid_out(node: fx.Node, found: Any) -> Any:
     """Returns results as the graph was told that they lie: the CPU's kernels differ in places."""
-    told = node.meta.get("val")
-    if isinstance(found, torch.Tensor) and isinstance(told, torch.Tensor) and not is_written(node):
+    told = lies_of(node)
+    if isinstance(found, torch.Tensor) and isinstance(told, Lies) and not is_written(node):
         return _laid_out(told, found)
-    if isinstance(found, (list, tuple)) and isinstance(told, (list, tuple)):
+    if isinstance(found, (list, tuple)) and isinstance(told, list):
         both = zip(told, found, strict=True)
         return type(found)(
             _laid_out(t, f) if isinstance(f, torch.Tensor) and t is not None else f for t, f in both
@@ -48,13 +48,15 @@ def laid_out(node: fx.Node, found: Any) -> Any:
     return found
 
 
-def _laid_out(told: torch.Tensor, found: torch.Tensor) -> torch.Tensor:
-    wanted, strides = told.stride(), found.stride()
+def _laid_out(told: Lies, found: torch.Tensor) -> torch.Tensor:
+    wanted, strides = told.strides, found.stride()
+    if wanted is None:
+        return found  # sizes that are not known before
     rows = zip(found.shape, strides, wanted, strict=True)
     if strides == wanted or all(size == 1 or have == want for size, have, want in rows):
         return found
-    if not all(isinstance(step, int) for step in wanted) or 0 in (*found.shape, *wanted):
-        return found  # sizes that are not known before, or elements that are repeated
+    if 0 in (*found.shape, *wanted):
+        return found  # elements that are repeated
     return torch.empty_strided(found.shape, wanted, dtype=found.dtype, device=found.device).copy_(
         found
     )
@@ -66,15 +68,19 @@ class Moved:
     Args:
         graph: It makes its tensors on the device from now on.
         weights: Arguments that are moved once, and again where they were written to.
+        frozen: Whether nobody looks whether they were, but for what the graph itself writes.
     """
 
-    def __init__(self, graph: fx.Graph, weights: Iterable[fx.Node]) -> None:
+    def __init__(
+        self, graph: fx.Graph, weights: Iterable[fx.Node], *, frozen: bool = False
+    ) -> None:
         self._device = torch.device(private.NAME)
         given = [n for n in graph.nodes if n.op == "placeholder"]
         self._weights = [n in set(weights) for n in given]
         self._known: dict[int, tuple[torch.Tensor, int, int]] = {}
         written = {n.args[0] for n in graph.nodes if n.op == "call_function" and is_written(n)}
         self._written = [n for n, node in enumerate(given) if node in written]
+        self._frozen = frozen
         self._places = {node: n for n, node in enumerate(given)}
         self._there: list[Any] = []
         for node in graph.nodes:
@@ -105,9 +111,11 @@ class Moved:
     def _weight(self, n: int, value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or on_device(value):
             return value
+        known = self._known.get(n)
+        if self._frozen and known is not None and n not in self._written:
+            return known[0]
         place = value.data_ptr()
         version = -1 if value.is_inference() else value._version
-        known = self._known.get(n)
         if known is not None and known[1:] == (place, version) and version >= 0:
             return known[0]
         # Whether writes are counted, and something may be kept, is as it is with the parameter.

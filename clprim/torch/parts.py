@@ -6,12 +6,16 @@ import operator
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx
 
 from clprim.torch import private
 
+_LIES = "clprim_lies"
+#: What programs look at, of all that is noted of nodes.
+NOTES = (_LIES, "stack_trace")
 _FILE = re.compile(r'File "(.*)", line (\d+)')
 # What hands a state of random numbers from a forward pass on to a backward pass.
 STATES = private.rng_operators()
@@ -19,6 +23,39 @@ STATES = private.rng_operators()
 _ATTENDS = torch.ops.aten._scaled_dot_product_fused_attention_overrideable_backward.default
 # What returns a number of what a tensor holds.
 _READS = {torch.ops.aten._local_scalar_dense.default, torch.ops.aten.item.default}
+
+
+class Lies(NamedTuple):
+    """What programs look at of what PyTorch tells of a node's tensor; it goes to disk.
+
+    Attributes:
+        device: The kind of its device.
+        strides: As far as they are known before.
+    """
+
+    device: str
+    strides: tuple[int, ...] | None
+
+
+def note(graph: fx.Graph) -> None:
+    """Notes of every node how its tensors lie, where that is not noted yet."""
+    for node in graph.nodes:
+        if _LIES not in node.meta:
+            value = node.meta.get("val")
+            several = isinstance(value, (list, tuple))
+            node.meta[_LIES] = [*map(_lies, value)] if several else _lies(value)
+
+
+def _lies(value: Any) -> Lies | None:
+    if not isinstance(value, torch.Tensor):
+        return None
+    known = all(isinstance(step, int) for step in value.stride())
+    return Lies(value.device.type, tuple(value.stride()) if known else None)
+
+
+def lies_of(node: fx.Node) -> Lies | list[Lies | None] | None:
+    """Returns how a node's tensor lies, or each of several; None for what is none."""
+    return node.meta.get(_LIES)
 
 
 @dataclass
@@ -52,8 +89,8 @@ def is_written(node: fx.Node) -> bool:
 
 def devices_of(node: fx.Node) -> set[str]:
     """Returns the kinds of devices that a node's tensors are on."""
-    values = torch.utils._pytree.tree_leaves(node.meta.get("val"))
-    return {v.device.type for v in values if isinstance(v, torch.Tensor)}
+    found = lies_of(node)
+    return {f.device for f in (found if isinstance(found, list) else [found]) if f is not None}
 
 
 def parts_of(graph: fx.Graph, *, everywhere: bool) -> list[Part]:

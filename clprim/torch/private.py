@@ -502,14 +502,16 @@ def aot_backend(**compilers: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a backend of `torch.compile` that hands graphs of ATen overloads to compilers.
 
     Activations that a backward pass needs are stored or computed again as PyTorch's own compiler
-    chooses, by ``torch._functorch.config.activation_memory_budget``.
+    chooses, by ``torch._functorch.config.activation_memory_budget``, and `clprim.torch.recomputed`.
     """
     from torch._dynamo.backends.common import aot_autograd
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
+    from clprim.torch.recomputed import partition_with
+
     found: Callable[..., Any] = aot_autograd(
         **compilers,
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=partition_with(min_cut_rematerialization_partition),
         keep_inference_input_mutations=True,
     )
     return found

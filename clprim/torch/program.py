@@ -18,7 +18,18 @@ from clprim.torch import private
 from clprim.torch.graphs import Graphs
 from clprim.torch.memory import on_device
 from clprim.torch.moving import Moved, laid_out, to_device
-from clprim.torch.parts import STATES, Part, devices_of, line_of, parts_of, split, takes_numbers
+from clprim.torch.parts import (
+    STATES,
+    Lies,
+    Part,
+    devices_of,
+    lies_of,
+    line_of,
+    note,
+    parts_of,
+    split,
+    takes_numbers,
+)
 from clprim.torch.weights import Weights
 
 
@@ -48,7 +59,7 @@ class _Known:
 
 def _is_there(node: fx.Node, moved: bool) -> bool:
     """Whether a node's value is a tensor on the device for sure."""
-    if not isinstance(node.meta.get("val"), torch.Tensor):
+    if not isinstance(lies_of(node), Lies):
         return False
     kinds = devices_of(node)
     return kinds == {private.NAME} or (moved and bool(kinds) and node.op == "placeholder")
@@ -81,13 +92,15 @@ class Program:
         self._tune = tune
         self._boxed_call = True  # PyTorch looks here for what empties its list
         self._what, self._module, self._graph = what, module, module.graph
+        note(self._graph)
         self._given = [n for n in self._graph.nodes if n.op == "placeholder"]
         self._output = next(n for n in self._graph.nodes if n.op == "output")
         self._static = {self._given[n] for n in weights if n < len(self._given)}
         self._kept, self._frozen, self._returned = kept, frozen, returned
         kinds = {kind for node in self._graph.nodes for kind in devices_of(node)}
         # Where nothing is on the device, all of it is moved there.
-        self._moved = None if private.NAME in kinds else Moved(self._graph, self._static)
+        here = private.NAME in kinds
+        self._moved = None if here else Moved(self._graph, self._static, frozen=frozen)
         self._parts = parts_of(self._graph, everywhere=self._moved is not None)
         self._begin()
 

@@ -164,6 +164,18 @@ def test_what_is_kept_of_parameters_follows_them(freeze):
     close(net(x), model(x))
 
 
+def test_frozen_parameters_of_the_cpu_are_moved_once():
+    layers = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2)
+    model = nn.Sequential(*layers).eval().requires_grad_(False)
+    net, x = compiled(model, options={"freeze": True}), images(2).cpu()
+    before = net(x)
+    for parameter in model.parameters():
+        parameter.mul_(2)
+    close(net(x), before)
+    torch.compiler.reset()
+    close(net(x), model(x))
+
+
 @pytest.mark.parametrize("device", ["cpu", D])
 def test_what_is_kept_in_the_inference_mode(device):
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).eval()
@@ -320,7 +332,10 @@ def test_failures_name_the_operator_and_the_line():
     net = compiled(lambda x: torch.linalg.eigvalsh(x @ x))
     with pytest.raises(cp.DeviceError, match=r"aten\._linalg_eigh\S*, at .*test_compiled.py:\d+"):
         net(torch.eye(2, device=D))
-    for given in ({"options": {"other": 1}}, {"options": {"freeze": 1}}, {"mode": "fast"}):
+    for given in (
+        {"options": {"other": 1}}, {"options": {"freeze": 1}}, {"mode": "fast"},
+        {"options": {"memory_budget": 2}}, {"options": {"memory_budget": True}},
+    ):  # fmt: skip
         with pytest.raises(Exception, match=r"DefinitionError: torch\.compile: (options|mode)="):
             compiled(lambda x: x + 1, **given)(torch.ones(2, device=D))
 

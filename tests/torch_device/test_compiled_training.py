@@ -141,22 +141,60 @@ def test_loops(train, recomputed):
         torch.testing.assert_close(others[name], value, rtol=bound, atol=bound)
 
 
-def test_activations_are_recomputed_where_a_budget_says_so():
+def kept_by(net, run, x):
+    """Bytes that a forward pass leaves behind for the backward pass, and the gradients."""
+    run(x).sum().backward()
+    net.zero_grad()
+    before = torch.opencl.memory_allocated()
+    loss = run(x).sum()
+    kept = torch.opencl.memory_allocated() - before
+    loss.backward()
+    return kept, [p.grad for p in net.parameters()]
+
+
+@pytest.mark.parametrize("option", [False, True])
+def test_activations_are_recomputed_where_a_budget_says_so(option):
     from torch._functorch import config
 
-    kept = []
+    found = []
+    net = nn.Sequential(*[nn.Sequential(nn.Linear(32, 32), nn.GELU()) for _ in range(4)]).to(D)
+    x = torch.randn(64, 32).to(D)
     for budget in (1.0, 0.0):
         torch.compiler.reset()
-        torch.manual_seed(0)
-        net, x = nn.Sequential(*[nn.Sequential(nn.Linear(32, 32), nn.GELU()) for _ in range(4)]), 0
-        net, x = net.to(D), torch.randn(64, 32).to(D)
-        with config.patch(activation_memory_budget=budget):
-            run = torch.compile(net, backend="clprim")
-            run(x).sum().backward()
-            before = torch.opencl.memory_allocated()
-            loss = run(x).sum()
-            kept.append(torch.opencl.memory_allocated() - before)
-            loss.backward()
-        kept[-1] = kept[-1], [p.grad for p in net.parameters()]
-    assert kept[1][0] < kept[0][0]
-    torch.testing.assert_close(kept[1][1], kept[0][1])
+        options = {"options": {"memory_budget": budget}} if option else {}
+        with config.patch(activation_memory_budget=0.5 if option else budget):
+            found.append(kept_by(net, torch.compile(net, backend="clprim", **options), x))
+    (most, wanted), (least, grads) = found
+    assert least < most
+    torch.testing.assert_close(grads, wanted)
+
+
+class Residuals(nn.Module):
+    def __init__(self, count):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv2d(8, 8, 3, padding=1) for _ in range(count))
+        self.norms = nn.ModuleList(nn.BatchNorm2d(8) for _ in range(count))
+
+    def forward(self, x):
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = F.relu(norm(layer(x)) + x)
+        return x
+
+
+def test_results_of_norms_are_computed_again():
+    """Of each layer its convolution's result is kept, and of each second sum the result."""
+    images = 4 * 8 * 10 * 10 * 4
+    x = torch.randn(4, 8, 10, 10).to(D, memory_format=torch.channels_last)
+    layer = lambda: nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8), nn.SiLU())  # noqa: E731
+    layers = [layer() for _ in range(4)]
+    for net, most in ((nn.Sequential(*layers), 4), (Residuals(6), 6 + 3)):
+        net.to(D, memory_format=torch.channels_last)
+        other = copy.deepcopy(net)
+        kept, grads = kept_by(other, torch.compile(other, backend="clprim"), x)
+        eager, wanted = kept_by(net, net, x)
+        assert eager > (most + 2) * images
+        assert kept < (most + 0.5) * images
+        for found, expected in zip(grads, wanted, strict=True):
+            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
+        for found, expected in zip(other.buffers(), net.buffers(), strict=True):
+            torch.testing.assert_close(found, expected)

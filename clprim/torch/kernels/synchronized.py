@@ -96,10 +96,12 @@ def _normalize(
     out: Array | None = None,
 ) -> Any:
     vectors = [channel_view(v, x.ndim) for v in (mean, invstd)]
-    expr = "({a} - {b}) * {c}"
-    for sign, vector in (("*", weight), ("+", bias)):
+    # Rounded as in a batch norm that computes its statistics.
+    expr = "({a} - {b}) * {c}" if weight is None else "({a} - {b}) * ({c} * {d})"
+    for vector in (weight, bias):
         if vector is not None:
-            expr = f"{expr} {sign} {{{'abcde'[len(vectors) + 1]}}}"
+            if vector is bias:
+                expr = f"{expr} + {{{'abcde'[len(vectors) + 1]}}}"
             vectors.append(channel_view(vector, x.ndim))
     return apply(expr, x, *vectors, kind=kind_of(x.dtype), out=out)
 
