@@ -233,14 +233,11 @@ def _pays(problem: _Problem, traits: DeviceTraits) -> bool:
     """Whether one kernel takes less time, on CPUs, than those that it stands for."""
     x, (expand, _, project) = problem.x, problem.weights
     itemsize = x.dtype.itemsize
-    if not traits.is_cpu or (expand is None and x.strides[1] != itemsize):
-        return False  # its copy of the input pays by vectors of channels only
-    if (
-        project is None
-        and math.prod(problem.middle) * itemsize
-        <= (traits.cores or traits.compute_units) * traits.l2_bytes
-    ):
-        return False  # what lies between never leaves the caches
+    if not traits.is_cpu or expand is None or x.strides[1] != itemsize:
+        return False  # planes, and what comes first, would be copied
+    caches = (traits.cores or traits.compute_units) * traits.l2_bytes
+    if project is None and math.prod(problem.middle) * itemsize <= caches:
+        return False  # what lies between stays near
     weights = sum(w.size for w in problem.weights if w is not None)
     return weights * itemsize <= _NEAR * traits.l2_bytes
 

@@ -59,8 +59,8 @@ def inverted_residual(
             shape.
         out: (N, O, OH, OW), where the result goes.
         algorithm: ``"fused"``, ``"separate"`` (three convolutions), or ``"auto"``: fused on CPUs
-            wherever some rows fit into local memory and all weights into a core's cache, but
-            contiguous blocks without an expansion.
+            where ``x`` is channels-last and expanded, some rows fit into local memory, and all
+            weights into a core's cache.
 
     Returns:
         (N, O, OH, OW) in the memory format of ``x``. Of half precision, ``"fused"`` does not round

@@ -55,13 +55,10 @@ class _Places(NamedTuple):
 def _join(device: Device, nodes: list[Node | None], uses: Uses, places: _Places) -> bool:
     """Puts one node in the place of the last one, if it can do what all do."""
     there = [m for m in places if m is not None]
-    begin, *_, end = there
-    first = nodes[begin]
-    assert first is not None
-    written = {w for r in first.reads for w in uses.writers.get(buffer_of(r), ())}
-    if any(begin < w < end for w in written):
-        return False
-    made = _joined(device, *(None if m is None else nodes[m] for m in places))
+    parts = [node for m in there if (node := nodes[m]) is not None]
+    begin, end = there[0], there[-1]
+    written = {w for r in parts[0].reads for w in uses.writers.get(buffer_of(r), ())}
+    made = None if any(begin < w < end for w in written) else _joined(device, parts)
     if made is None:
         return False
     for m in there:
@@ -113,37 +110,44 @@ def _is_depthwise(node: Node | None) -> bool:
     return node.options.groups == x.shape[1] == y.shape[1] and x.shape[1] > 1
 
 
-def _joined(device: Device, a: Node | None, b: Node | None, c: Node | None) -> Node | None:
+def _joined(device: Device, parts: list[Node]) -> Node | None:
     """Returns one node that does what two or three convolutions do."""
-    assert b is not None
-    there = [node for node in (a, b, c) if node is not None]
-    extras = [node.reads[2 + node.options.bias :] for node in there]
-    if any(extras[:-1]) or (c is None and extras[-1]):
+    *first, extras = [node.reads[2 + node.options.bias :] for node in parts]
+    projects = len(parts) == 3
+    if any(first) or (extras and not projects):
         return None
     try:
-        texts = [None if node is None else _text(node) for node in (a, b, c)]
+        texts = [*map(_text, parts)]
     except ValueError:
         return None
-    names = zip(("w_expand", "w_depthwise", "w_project"), (a, b, c), strict=True)
-    kept: dict[str, Any] = {n: buffer_of(w.reads[1]).weight for n, w in names if w is not None}
-    biases = [node.reads[2] for node in there if node.options.bias]
-    reads = (there[0].reads[0], *(n.reads[1] for n in there), *biases, *extras[-1])
+    biases = [bool(node.options.bias) for node in parts]
+    reads = (
+        parts[0].reads[0],
+        *(node.reads[1] for node in parts),
+        *(node.reads[2] for node in parts if node.options.bias),
+        *extras,
+    )
+    names = zip(("w_expand", "w_depthwise", "w_project"), parts, strict=False)
+    kept: dict[str, Any] = {name: buffer_of(node.reads[1]).weight for name, node in names}
+    options = parts[1].options
     told = Settings(
-        a is not None,
-        *(node is not None and node.options.bias for node in (a, b, c)),
-        b.options.stride,
-        b.options.padding,
-        b.options.dilation,
+        True,
+        biases[0],
+        biases[1],
+        projects and biases[2],
+        options.stride,
+        options.padding,
+        options.dilation,
         (texts[0], texts[1]),
         False,
         "auto",
-        texts[2],
-        len(extras[-1]),
-        c is not None,
+        texts[2] if projects else None,
+        len(extras),
+        projects,
     )
-    line = next(filter(None, (node.line for node in reversed(there))), "")
+    line = next(filter(None, (node.line for node in reversed(parts))), "")
     try:
-        return planned(device, block(), reads, there[-1].writes, (), told, kept, line)
+        return planned(device, block(), reads, parts[-1].writes, (), told, kept, line)
     except (ClprimError, NoPlanError, ValueError):
         return None
 
