@@ -15,6 +15,8 @@ if {torch}:
         warnings.simplefilter("ignore")
         import torch.distributed, torch._inductor.output_code
 
+# Windows has a call of its own for this.
+subprocess.Popen.kill = lambda child, send=os.kill, number=signal.SIGKILL: send(child.pid, number)
 for name in ("fcntl", "grp", "posix", "pwd", "resource", "termios"):
     sys.modules[name] = None
 for name in (

@@ -2,10 +2,13 @@
 
 import copy
 import io
+from importlib.util import find_spec
 
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from torch_models import torchvision  # noqa: E402
 
 import clprim as cp  # noqa: E402
 import clprim.torch as ct  # noqa: E402
@@ -165,6 +168,8 @@ def test_wrappers_of_tensors():
 
 
 def test_images_boxes_and_masks_of_torchvision():
+    if find_spec("torchvision") is not None:
+        torchvision()
     tv_tensors = pytest.importorskip("torchvision.tv_tensors")
     from torchvision.transforms import v2
 
