@@ -1,5 +1,7 @@
 """``python -m bench onnx``: ONNX models beside the runtimes that read the same file."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,7 @@ def test_a_small_network(tmp_path):
 def test_wrong_results_are_an_error(tmp_path, monkeypatch):
     error = imported._error
     monkeypatch.setattr(imported, "_error", lambda *given: error(*given) + 0.01)
+    monkeypatch.setattr(imported.ImportedInputs, "noise", 1e-6)
     result = invoke(tmp_path, "--no-starts", "--no-chart")
     assert result.exit_code == 1
     assert "off by 1.0e-02" in result.output
@@ -51,7 +54,7 @@ def test_errors_are_those_of_the_largest_number():
 
 
 def test_what_is_not_installed_is_said(tmp_path, monkeypatch):
-    away = PackageModel("a model", "not-there", "not_there_at_all", "a.onnx", {})
+    away = PackageModel("a model", "not-there", "not_there_at_all", "a.onnx", {}, "MIT")
     monkeypatch.setitem(PACKAGE_MODELS, "music", away)
     result = invoke(tmp_path, "--net", "music")
     assert result.exit_code == 2
@@ -59,13 +62,25 @@ def test_what_is_not_installed_is_said(tmp_path, monkeypatch):
 
 
 def test_inputs_of_packages_models():
-    made = PackageModel("", "", "", "", {"a": ("int32", (2, 3)), "b": ("int64", 7),
-                                         "c": ("float32", (4,))})  # fmt: skip
+    inputs = {
+        "a": ("int32", (2, 3)), "b": ("int64", 7), "c": ("float32", (4,)),
+        "few": ("int64", (50,), 2), "mask": ("int64", (2,)),
+    }  # fmt: skip
+    made = PackageModel("", "", "", "", inputs, "MIT")
     given = made.given()
     assert {n: (a.dtype.name, a.shape) for n, a in given.items()} == {
         "a": ("int32", (2, 3)), "b": ("int64", ()), "c": ("float32", (4,)),
+        "few": ("int64", (50,)), "mask": ("int64", (2,)),
     }  # fmt: skip
     assert given["b"] == 7
+    assert set(given["few"]) == {0, 1}
+    assert set(given["mask"]) == {1}
+
+
+def test_what_rounding_makes_of_a_model_is_no_error():
+    found = row(EXPORTED, "resnet18", 1, {})
+    for error, noise, right in ((9e-5, 0, True), (2e-4, 0, False), (2e-4, 6e-5, True)):
+        assert replace(found, error=error, noise=noise).correct is right
     np.testing.assert_array_equal(given["a"], made.given()["a"])
 
 
