@@ -1,12 +1,14 @@
 """PyTorch's own samples (OpInfo) on the device: results and gradients against those of the CPU.
 
-``python tests/torch_conformance.py`` runs all of them and prints a table. It takes the package
-expecttest.
+``python tests/torch_conformance.py`` runs all of them and prints a table; ``--compiled`` runs them
+under ``torch.compile(backend="clprim")``, ``--draw 100`` that many operators, drawn at random. It
+takes the package expecttest.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import re
 import textwrap
 import warnings
@@ -15,6 +17,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
+from torch_networks import PAGE, recordings, write
 
 import clprim.torch as ct
 from clprim import DTypeError
@@ -53,9 +56,9 @@ BEYOND = re.compile(
 class Outcome:
     """What came of an operator's samples.
 
-    ``counts`` has ``right``, ``wrong``, ``refused`` (complex results, which the device has not) and
-    ``ours``, right with nothing run on the CPU; of arguments that PyTorch refuses, ``errors``, and
-    ``caught``, those that the device refuses too.
+    ``counts`` has ``right``, ``wrong``, ``refused`` (complex results, which the device has not),
+    ``ours``, right with nothing run on the CPU, and ``graphs``, those that were compiled; of
+    arguments that PyTorch refuses, ``errors``, and ``caught``, those that the device refuses too.
     """
 
     counts: Counter = field(default_factory=Counter)
@@ -121,7 +124,24 @@ def gradients(op, results, arguments, seed, dtype):
     return [t.flatten().sort()[0] if op.name in TIES else t for t in found if t is not None]
 
 
-def run(op, dtype, most, strided=False, errors=False):
+def compiled_of(op):
+    """The operator under `torch.compile`."""
+    torch.compiler.reset()
+    function = op.op
+
+    def call(*args, **options):
+        return function(*args, **options)
+
+    return torch.compile(call, backend="clprim")
+
+
+def lies_as(found, wanted):
+    """Raises where results lie otherwise than those of the operator that is not compiled."""
+    for a, b in zip(tensors(found), tensors(wanted), strict=True):
+        assert a.stride() == b.stride(), f"strides {a.stride()}, expected {b.stride()}"
+
+
+def run(op, dtype, most, strided=False, errors=False, compiled=False):
     """Runs an operator's first samples of a dtype on the CPU and on the device.
 
     Args:
@@ -130,8 +150,10 @@ def run(op, dtype, most, strided=False, errors=False):
         most: How many samples.
         strided: Whether the first one is run with gaps between its elements too.
         errors: Whether arguments are tried that PyTorch refuses.
+        compiled: Whether the device's results are those of a compiled function.
     """
     outcome = Outcome()
+    call = compiled_of(op) if compiled else op
     differentiable = op.supports_autograd and dtype.is_floating_point
     torch.manual_seed(0)
     samples = op.sample_inputs("cpu", dtype, requires_grad=differentiable)
@@ -153,7 +175,10 @@ def run(op, dtype, most, strided=False, errors=False):
         result = "right"
         try:
             device = leaves(arguments, "opencl")
-            found = op(device[0], *device[1], **device[2])
+            found = call(device[0], *device[1], **device[2])
+            if compiled:
+                again = leaves(arguments, "opencl")
+                lies_as(found, op(again[0], *again[1], **again[2]))
             ours = gradients(op, found, device, 1, dtype)
             results = defined(op, device, found), defined(op, host, expected)
             for got, want, slack in ((*results, 1), (ours, slopes, 5)):
@@ -236,19 +261,29 @@ def main():
     parser.add_argument("--most", type=int, default=10, help="samples of an operator")
     parser.add_argument("--only", default="", help="part of the operators' names")
     parser.add_argument("--after", default="", help="begin after this operator")
+    parser.add_argument("--compiled", action="store_true", help="under torch.compile")
+    parser.add_argument("--draw", type=int, help="as many operators, drawn at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw")
     parser.add_argument("--write", action="store_true", help="put the numbers into docs/torch.md")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     ct.fallback("silent")
     dtype, total, families = getattr(torch, given.dtype), Counter(), Counter()
     rows, reached = [], not given.after
-    print("| operator | samples | right | on the device | refused | errors | on the CPU |")
-    print("|---|---|---|---|---|---|---|")
-    for name, op in operators(dtype):
+    found = [o for o in operators(dtype) if given.only in o[0]]
+    if given.draw is not None:
+        drawn = random.Random(given.seed).sample(range(len(found)), min(given.draw, len(found)))
+        found = [found[n] for n in sorted(drawn)]
+    print("| operator | samples | right | on the device | refused | errors | on the CPU | graphs |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, op in found:
         reached, skipped = reached or name == given.after, not reached
-        if given.only not in name or skipped or name == given.after:
+        if skipped or name == given.after:
             continue
-        outcome = run(op, dtype, given.most, strided=True, errors=True)
+        told = {"compiled": True} if given.compiled else {"strided": True, "errors": True}
+        with recordings() as graphs:
+            outcome = run(op, dtype, given.most, **told)
+        outcome.counts["graphs"] = len(graphs)
         counts = outcome.counts
         total.update(counts)
         families["operators"] += 1
@@ -257,16 +292,17 @@ def main():
         missing = ", ".join(sorted(n.removesuffix(".default") for n in outcome.fallbacks))
         cells = (name, samples, counts["right"], counts["ours"], counts["refused"])
         rows.append(
-            f"| {' | '.join(map(str, cells))} | {counts['caught']}/{counts['errors']} | {missing} |"
+            f"| {' | '.join(map(str, cells))} | {counts['caught']}/{counts['errors']} | {missing} "
+            f"| {counts['graphs']} |"
         )
         print(rows[-1], flush=True)
         for problem in outcome.problems[:3]:
             print(f"<!-- {problem} -->".replace("\n", " "))
     print(families, total)
     if given.write:
-        from torch_networks import PAGE, write
-
-        write(PAGE, f"operators in {given.dtype}", summary(dtype, given.most, rows))
+        name = "operators compiled" if given.compiled else f"operators in {given.dtype}"
+        text = compiled_summary if given.compiled else summary
+        write(PAGE, name, text(dtype, given.most, rows))
 
 
 def summary(dtype, most, rows):
@@ -296,6 +332,21 @@ def summary(dtype, most, rows):
         if cells:
             lines += ["", start + ", ".join(f"`{name}`" for name in cells) + "."]
     return [part for line in lines for part in textwrap.wrap(line, 100) or [""]]
+
+
+def compiled_summary(dtype, most, rows):
+    """The lines of docs/torch.md about operators under `torch.compile`."""
+    table = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    samples, right, graphs = (sum(int(row[n]) for row in table) for n in (1, 2, 7))
+    text = (
+        f"{str(dtype).removeprefix('torch.')}, up to {most} samples an operator, under "
+        f'`torch.compile(backend="clprim")`: {len(table)} operators, {samples} samples, {right} '
+        f"with the results, gradients and strides of the operator; {graphs} graphs were compiled."
+    )
+    bad = [row[0] for row in table if int(row[1]) > int(row[2])]
+    if bad:
+        text += " Not right: " + ", ".join(f"`{name}`" for name in bad) + "."
+    return textwrap.wrap(text, 100)
 
 
 if __name__ == "__main__":

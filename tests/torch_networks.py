@@ -1,10 +1,10 @@
 """Networks on the device: outputs and every parameter's gradient against the CPU in float64.
 
 ``python tests/torch_networks.py`` runs all of them in both memory formats and prints a table;
-``--write`` puts it into docs/torch.md. ``--double`` runs them in float64 as well, which compiles
-every kernel once more. ``--compiled`` compares ``torch.compile(model, backend="clprim")`` with the
-network on the device and with the CPU, in training and inference. It takes torchvision, timm,
-transformers and diffusers for most.
+``--write`` puts it into docs/torch.md, where rows of other networks stay. ``--double`` runs them in
+float64 as well, which compiles every kernel once more. ``--compiled`` compares
+``torch.compile(model, backend="clprim")`` with the network on the device and with the CPU, in
+training and inference. It takes torchvision, timm, transformers and diffusers for most.
 """
 
 from __future__ import annotations
@@ -272,6 +272,22 @@ def write(page: Path, name: str, rows: list[str]) -> None:
     page.write_text(before + first + "\n".join(rows) + "\n" + last + after)
 
 
+def merged(page: Path, name: str, rows: list[str]) -> list[str]:
+    """Returns a table's rows, and those of a page for networks that it has not, in their order."""
+    _, _, rest = page.read_text().partition(f"<!-- {name} -->\n")
+    before = rest.partition(f"<!-- end of {name} -->")[0].splitlines()
+    if before[:2] != rows[:2]:
+        return rows
+    known = {_name_of(row) for row in rows[2:]}
+    every = [*rows[2:], *(row for row in before[2:] if _name_of(row) not in known)]
+    order = [*NETWORKS]
+    return [*rows[:2], *sorted(every, key=lambda row: order.index(_name_of(row)))]
+
+
+def _name_of(row: str) -> str:
+    return row.split("|")[1].strip()
+
+
 def rows_of(name: str, formats: tuple[str, ...], double: bool) -> Iterator[tuple[str, Any]]:
     """Yields a row of the table and its outcome in each format."""
     for which, outcome in compare(NETWORKS[name], formats, double):
@@ -338,7 +354,8 @@ def main() -> int:
             print(f"{name}: {type(error).__name__}: {str(error)[:600]}", file=sys.stderr)
     print("\n".join(rows))
     if given.write:
-        write(PAGE, "compiled networks" if given.compiled else "networks", rows)
+        table = "compiled networks" if given.compiled else "networks"
+        write(PAGE, table, merged(PAGE, table, rows))
     return 1 if bad else 0
 
 
