@@ -27,11 +27,15 @@ class _Options(NamedTuple):
 
 
 class _Problem(NamedTuple):
-    """What a call computes: a result, and index, source and perhaps what the result is before."""
+    """What a call computes: a result, and index, source and perhaps what the result is before.
+
+    That may be there already: then it is the result itself.
+    """
 
     results: tuple[Operand, ...]
     arrays: tuple[Operand, ...]
     options: _Options
+    there: bool
 
 
 class _Lines(Primitive):
@@ -40,7 +44,9 @@ class _Lines(Primitive):
     def problem(self, request: Request, target: Target) -> _Problem:
         """See `Primitive.problem`."""
         del target
-        return _Problem(request.outs, request.operands, request.options)
+        (y,), (_, _, *own) = request.outs, request.operands
+        there = own == [y] and None not in (y.memory, own[0].memory) and own[0].memory == y.memory
+        return _Problem(request.outs, request.operands, request.options, there)
 
     @property
     def form(self) -> Form:
@@ -49,7 +55,8 @@ class _Lines(Primitive):
 
     def plan(self, problem: _Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        (y,), (index, source, *own), (axis, how) = problem
+        (y,), (index, source, *own), (axis, how), there = problem
+        own = [] if there else own
         plan = plan_lines(y, index, source, axis, how, traits, *own)
         if plan is None or (own and all(Buffer("x") not in s.arguments for s in plan.stages)):
             raise NoPlanError
@@ -62,6 +69,11 @@ class _Lines(Primitive):
 
 _lines = _Lines("lines")
 register_form("lines", lambda: _lines, _Options)
+
+
+def takes_lines(primitive: Primitive) -> bool:
+    """Whether a primitive is that of `take_lines`."""
+    return primitive is _lines
 
 
 def take_lines(

@@ -14,11 +14,15 @@ adds up in another order.
 
 from __future__ import annotations
 
-from clprim.graph.graph import Buffer, Graph, buffer_of
+from clprim.call.lines import takes_lines
+from clprim.graph.graph import Buffer, Graph, buffer_of, same_place
 from clprim.graph.passes.moves import Entries, Entry, Move, Moves, moves_of, overlap
-from clprim.graph.relocation import relocation, source_of
+from clprim.graph.relocation import Relocation, relocation, source_of
 from clprim.plan.strides import Operand
 from clprim.runtime.device import Device
+
+# Arrays of what takes lines in: index, source and what is copied before.
+_WITH_OWN = 3
 
 
 def in_place(graph: Graph, device: Device) -> Graph:
@@ -70,7 +74,10 @@ def _source_into(entries: Entries, n: int, move: Move, results: set[Buffer]) -> 
         return False
     first, last = users[0][0], readers[-1][0]
     for m, entry in entries.over(target):
-        if first <= m < n and overlap((*entry.reads, *entry.writes), move.write):
+        operands = (*entry.reads, *entry.writes)
+        if m == first:
+            operands = _but_what_goes(entry, places, move)
+        if first <= m < n and overlap(operands, move.write):
             return False
         if n < m <= last and overlap(entry.written, move.write):
             return False
@@ -79,6 +86,28 @@ def _source_into(entries: Entries, n: int, move: Move, results: set[Buffer]) -> 
         return False
     entries.put(changed)
     return True
+
+
+def _but_what_goes(entry: Entry, places: Relocation, move: Move) -> tuple[Operand, ...]:
+    """The first entry's operands, but for what it copies from where its result is to lie.
+
+    So what takes lines in, as `index_copy` of a cache, does it where the cache lies.
+    """
+
+    def stays(read: Operand, write: Operand) -> bool:
+        if buffer_of(write) is not buffer_of(move.read):
+            return True
+        to = places(write, move.write.memory)
+        return to is None or not same_place(to, read)
+
+    if entry.moves is not None:
+        return tuple(o for m in entry.moves if stays(m.read, m.write) for o in (m.read, m.write))
+    node = entry.node
+    if takes_lines(node.primitive) and len(node.reads) == _WITH_OWN:
+        *reads, own = node.reads
+        if not stays(own, node.writes[0]):
+            return *reads, *node.writes
+    return *entry.reads, *entry.writes
 
 
 def _as_view(entries: Entries, n: int, results: set[Buffer]) -> bool:

@@ -301,3 +301,36 @@ def test_whatever_is_drawn_keeps_what_the_function_does():
             equal(a, b.get())
         gone += any("in place" in note for note in compiled.graph(*first).notes)
     assert gone > 3
+
+
+_copy = cp.Pointwise("y0 = x0;")
+
+
+def cached(cache, index, new, w):
+    """What a decoder does at a step: lines are taken into a cache, which attention reads."""
+    found = ops.index_copy(cache, 1, index, new)
+    y = ops.matmul(found, w)
+    _copy(found, out=cache)
+    return y
+
+
+def test_lines_are_taken_in_where_a_cache_lies():
+    def make():
+        cache, new, w = arrays((3, 16, 8), (3, 2, 8), (8, 4))
+        return cache, cp.asarray(np.array([9, 3])), new, w
+
+    check(cached, make, copies=0, nodes=2)
+
+
+def test_a_cache_that_is_read_later_as_it_was_is_copied():
+    def both(cache, index, new, w):
+        before = ops.index_copy(cache, 1, index, new)
+        y = ops.matmul(cache, w)
+        _copy(before, out=cache)
+        return y, ops.matmul(before, w)
+
+    def make():
+        cache, new, w = arrays((3, 16, 8), (3, 2, 8), (8, 4))
+        return cache, cp.asarray(np.array([9, 3])), new, w
+
+    check(both, make, copies=2)
