@@ -21,6 +21,8 @@ from clprim.call.pieces import PiecesPrimitive
 from clprim.call.product import ContractionPrimitive
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, replanned
 from clprim.graph.passes.moves import moves_of
+from clprim.graph.relocation import Relocation, relocation
+from clprim.grouped import Grouped
 from clprim.plan.strides import Operand, dense_strides
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
@@ -42,8 +44,8 @@ def formats(graph: Graph, device: Device) -> Graph:
     if not any(_is_convolution(node) for node in graph.nodes) or not images:
         return graph
     found = _cheapest(graph, images)
-    changed = {b: _placed(images[b], last) for b, last in found.items()}
-    changed = {b: o for b, o in changed.items() if o.strides != images[b].strides}
+    changed = {b: _places(images[b], last) for b, last in found.items()}
+    changed = {b: places for b, places in changed.items() if places is not None}
     nodes: list[Node] = []
     for node in graph.nodes:
         moved = _moved(device, node, changed) if changed else node
@@ -56,21 +58,38 @@ def formats(graph: Graph, device: Device) -> Graph:
 
 
 def _images(graph: Graph) -> dict[Buffer, Operand]:
-    """Temporaries that may lie in another format: every node sees the same whole of them."""
+    """Temporaries that may lie in another format: every node sees the whole of them, or views."""
     uses, found = Uses(graph.nodes), dict[Buffer, Operand]()
     fixed = {*map(buffer_of, graph.outputs)}
     for node in graph.nodes:
+        for operand in (*node.writes, *node.reads):
+            if _is_image(operand):
+                found.setdefault(buffer_of(operand), operand)
+    for node in graph.nodes:
         known = _knows_formats(node)
         for operand in (*node.writes, *node.reads):
-            buffer = buffer_of(operand)
-            whole = found.setdefault(buffer, operand)
-            if not known or operand != whole or not _is_image(operand):
-                fixed.add(buffer)
+            whole = found.get(buffer_of(operand))
+            if whole is not None and not (known and _follows(operand, whole)):
+                fixed.add(buffer_of(operand))
     return {
         buffer: operand
         for buffer, operand in found.items()
         if buffer not in fixed and uses.only_writer(buffer) is not None
     }
+
+
+def _follows(operand: Operand, whole: Operand) -> bool:
+    """Whether an operand over an image has strides in the other format as well."""
+    if operand == whole:
+        return True
+    places = _places(whole, not _is_last(whole))
+    return places is not None and places(operand, operand.memory) is not None
+
+
+def _places(whole: Operand, last: bool) -> Relocation | None:
+    """Where elements of an image lie in a format; None where they lie so already."""
+    to = _placed(whole, last)
+    return None if to == whole else relocation(whole, to)
 
 
 def _is_image(operand: Operand) -> bool:
@@ -90,7 +109,7 @@ def _placed(operand: Operand, last: bool) -> Operand:
 
 def _knows_formats(node: Node) -> bool:
     """Whether a node computes the same whatever the strides of its arrays are."""
-    kinds = Pointwise, Reduction, PiecesPrimitive, GatePrimitive
+    kinds = Pointwise, Reduction, Grouped, PiecesPrimitive, GatePrimitive
     return _is_convolution(node) or isinstance(node.primitive, kinds)
 
 
@@ -124,7 +143,7 @@ class _Layout:
             return 0.0  # an optimizer's step, which changes what it reads
         result = node.writes[0]
         to = self._is_last(result)
-        others = [o for o in node.reads if o.ndim == 4 and self._is_last(o) not in (None, to)]
+        others = [o for o in node.reads if self._is_last(o) not in (None, to)]
         nbytes = result.size * result.dtype.itemsize
         if _is_convolution(node):
             x = self._is_last(node.reads[0])
@@ -172,11 +191,16 @@ def _cheapest(graph: Graph, images: dict[Buffer, Operand]) -> dict[Buffer, bool]
     return best
 
 
-def _moved(device: Device, node: Node, changed: dict[Buffer, Operand]) -> Node | None:
+def _moved(device: Device, node: Node, changed: dict[Buffer, Relocation]) -> Node | None:
     """The same node over images in other formats; None where it cannot be."""
     if not any(buffer in changed for buffer in node.buffers()):
         return node
-    reads, writes = (
-        [changed.get(buffer_of(o), o) for o in operands] for operands in (node.reads, node.writes)
-    )
-    return replanned(device, node, reads, writes)
+
+    def moved(operand: Operand) -> Operand | None:
+        places = changed.get(buffer_of(operand))
+        return operand if places is None else places(operand, operand.memory)
+
+    reads, writes = ([*map(moved, operands)] for operands in (node.reads, node.writes))
+    if None in (*reads, *writes):
+        return None
+    return replanned(device, node, reads, writes)  # type: ignore[arg-type]

@@ -96,3 +96,16 @@ def test_a_convolution_is_trained_beside_its_optimizer():
     np.testing.assert_allclose(cp.jit(step)(*given).get(), step(*other).get(), rtol=1e-4)
     for a, b in zip(given, other, strict=True):
         np.testing.assert_allclose(a.get(), b.get(), rtol=1e-4, atol=1e-5)
+
+
+def test_group_norms_follow_images_that_a_program_converts():
+    """A block of a diffusion network's: what it makes contiguous lies as its neighbours do."""
+
+    def net(x, a, b, weight, bias):
+        y = ops.conv2d(x, a, padding=1)
+        y = ops.group_norm(ops.contiguous(y), 4, weight, bias)
+        y = ops.conv2d(ops.silu(y), b)
+        return ops.mean(y, axis=(2, 3))
+
+    images = arrays((2, 8, 6, 7), (16, 8, 3, 3), (8, 16, 1, 1), last=True)
+    check(net, [*images, *arrays((16,), (16,))], [True, False, True, True, False])
