@@ -73,6 +73,7 @@ def test_inputs_of_packages_models():
         "few": ("int64", (50,)), "mask": ("int64", (2,)),
     }  # fmt: skip
     assert given["b"] == 7
+    np.testing.assert_array_equal(given["a"], made.given()["a"])
     assert set(given["few"]) == {0, 1}
     assert set(given["mask"]) == {1}
 
@@ -81,7 +82,6 @@ def test_what_rounding_makes_of_a_model_is_no_error():
     found = row(EXPORTED, "resnet18", 1, {})
     for error, noise, right in ((9e-5, 0, True), (2e-4, 0, False), (2e-4, 6e-5, True)):
         assert replace(found, error=error, noise=noise).correct is right
-    np.testing.assert_array_equal(given["a"], made.given()["a"])
 
 
 def row(kind, name, batch, times, loading=None):
