@@ -55,7 +55,8 @@ def _lies(value: Any) -> Lies | None:
 
 def lies_of(node: fx.Node) -> Lies | list[Lies | None] | None:
     """Returns how a node's tensor lies, or each of several; None for what is none."""
-    return node.meta.get(_LIES)
+    found: Lies | list[Lies | None] | None = node.meta.get(_LIES)
+    return found
 
 
 @dataclass

@@ -44,8 +44,8 @@ def formats(graph: Graph, device: Device) -> Graph:
     if not any(_is_convolution(node) for node in graph.nodes) or not images:
         return graph
     found = _cheapest(graph, images)
-    changed = {b: _places(images[b], last) for b, last in found.items()}
-    changed = {b: places for b, places in changed.items() if places is not None}
+    places = {b: _places(images[b], last) for b, last in found.items()}
+    changed = {b: place for b, place in places.items() if place is not None}
     nodes: list[Node] = []
     for node in graph.nodes:
         moved = _moved(device, node, changed) if changed else node
