@@ -79,6 +79,7 @@ class Forward:
         self._places: list[dict[str, Any]] = []
         self._things: list[Any] = []
         self._told: set[str] = set()
+        self._fits = True  # whether the last call was a replay, as the next one will be
 
     def __reduce__(self) -> Any:
         return Forward, (self._model,)
@@ -86,8 +87,9 @@ class Forward:
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Runs the network."""
         tensors, key, why = self._given(args, options)
-        ahead = None if why else self._graphs.ahead(tensors, key)
+        ahead = self._graphs.ahead(tensors, key) if self._fits and not why else None
         why = self._unfit() or why
+        self._fits = not why
         if why:
             if why not in self._told:
                 self._told.add(why)

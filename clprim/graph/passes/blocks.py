@@ -8,14 +8,14 @@ last place of the largest term of each sum.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 from clprim.call.block import Settings, block
 from clprim.call.primitive import NoPlanError
 from clprim.call.product import ContractionPrimitive
 from clprim.errors import ClprimError
-from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned, same_place
-from clprim.graph.passes.elementwise import lone_producers
+from clprim.graph.graph import Graph, Node, Uses, buffer_of, planned
+from clprim.graph.passes.elementwise import lone_producer
 from clprim.language.epilogue import define_epilogue
 from clprim.language.rename import renamed
 from clprim.runtime.device import Device
@@ -26,57 +26,35 @@ def blocks(graph: Graph, device: Device) -> Graph:
     nodes: list[Node | None] = [*graph.nodes]
     results, found, uses = graph.results(), 0, Uses(nodes)
     for n, node in enumerate(nodes):
-        middle = _producer(nodes, uses, n, results) if _is_product(node) else None
+        middle = lone_producer(nodes, uses, n, results) if _is_product(node) else None
         if middle is None or not _is_depthwise(nodes[middle]):
             continue
-        first = _producer(nodes, uses, middle, results)
-        every = [_Places(None, middle, n)]
+        first = lone_producer(nodes, uses, middle, results)
         if first is not None and _is_product(nodes[first]):
-            every.insert(0, _Places(first, middle, n))
-        found += any(_join(device, nodes, uses, places) for places in every)
+            found += _join(device, nodes, uses, (first, middle, n))
     for n, node in enumerate(nodes):
-        first = _producer(nodes, uses, n, results) if _is_depthwise(node) else None
+        first = lone_producer(nodes, uses, n, results) if _is_depthwise(node) else None
         if first is not None and _is_product(nodes[first]):
-            found += _join(device, nodes, uses, _Places(first, n, None))
+            found += _join(device, nodes, uses, (first, n))
     if not found:
         return graph
     left = [node for node in nodes if node is not None]
     return graph.with_nodes(left, f"blocks: {found} depthwise convolutions run with 1 x 1 ones")
 
 
-class _Places(NamedTuple):
-    """Nodes by their numbers: a 1 × 1 convolution, a depthwise one, a 1 × 1 one."""
-
-    first: int | None
-    middle: int
-    last: int | None
-
-
-def _join(device: Device, nodes: list[Node | None], uses: Uses, places: _Places) -> bool:
+def _join(device: Device, nodes: list[Node | None], uses: Uses, places: tuple[int, ...]) -> bool:
     """Puts one node in the place of the last one, if it can do what all do."""
-    there = [m for m in places if m is not None]
-    parts = [node for m in there if (node := nodes[m]) is not None]
-    begin, end = there[0], there[-1]
+    parts = [node for m in places if (node := nodes[m]) is not None]
+    begin, end = places[0], places[-1]
     written = {w for r in parts[0].reads for w in uses.writers.get(buffer_of(r), ())}
     made = None if any(begin < w < end for w in written) else _joined(device, parts)
     if made is None:
         return False
-    for m in there:
+    for m in places:
         new = made if m == end else None
         uses.change(m, nodes[m], new)
         nodes[m] = new
     return True
-
-
-def _producer(nodes: list[Node | None], uses: Uses, n: int, results: set[Buffer]) -> int | None:
-    """The node whose result the ``n``-th is the only one to read, as its first operand."""
-    node = nodes[n]
-    assert node is not None
-    for producer, k in lone_producers(nodes, uses, n, results):
-        before = nodes[producer]
-        if k == 0 and before is not None and same_place(before.writes[0], node.reads[0]):
-            return producer
-    return None
 
 
 def _is_convolution(node: Node | None) -> TypeGuard[Node]:
@@ -131,19 +109,19 @@ def _joined(device: Device, parts: list[Node]) -> Node | None:
     kept: dict[str, Any] = {name: buffer_of(node.reads[1]).weight for name, node in names}
     options = parts[1].options
     told = Settings(
-        True,
-        biases[0],
-        biases[1],
-        projects and biases[2],
-        options.stride,
-        options.padding,
-        options.dilation,
-        (texts[0], texts[1]),
-        False,
-        "auto",
-        texts[2] if projects else None,
-        len(extras),
-        projects,
+        expands=True,
+        b_expand=biases[0],
+        b_depthwise=biases[1],
+        b_project=projects and biases[2],
+        stride=options.stride,
+        padding=options.padding,
+        dilation=options.dilation,
+        activations=(texts[0], texts[1]),
+        residual=False,
+        algorithm="auto",
+        epilogue=texts[2] if projects else None,
+        extras=len(extras),
+        projects=projects,
     )
     line = next(filter(None, (node.line for node in reversed(parts))), "")
     try:

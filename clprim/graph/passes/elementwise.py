@@ -123,6 +123,17 @@ def lone_producers(
     return found
 
 
+def lone_producer(nodes: list[Node | None], uses: Uses, n: int, results: set[Buffer]) -> int | None:
+    """Returns whose result the ``n``-th node is the only one to read, as its first operand."""
+    node = nodes[n]
+    assert node is not None
+    for producer, k in lone_producers(nodes, uses, n, results):
+        before = nodes[producer]
+        if k == 0 and before is not None and same_place(before.writes[0], node.reads[0]):
+            return producer
+    return None
+
+
 def _keeps_values(dtype: AnyDType, a: Node, b: Node) -> bool:
     """Whether a local of a dtype is what was stored, and literals mean the same in both strings."""
     if dtype.itemsize < 4 and dtype.kind in "biu":

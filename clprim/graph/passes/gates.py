@@ -14,9 +14,9 @@ from clprim.call.gate import GATE, Activations
 from clprim.call.primitive import NoPlanError
 from clprim.call.product import ContractionPrimitive
 from clprim.errors import ClprimError
-from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned, same_place
+from clprim.graph.graph import Graph, Node, Uses, buffer_of, planned, same_place
 from clprim.graph.passes.constants import array_of, constant_of
-from clprim.graph.passes.elementwise import lone_producers
+from clprim.graph.passes.elementwise import lone_producer
 from clprim.graph.store import kept_with
 from clprim.plan.strides import Operand
 from clprim.reduction import Reduction
@@ -32,11 +32,11 @@ def gates(graph: Graph, device: Device) -> Graph:
     for n, node in enumerate(nodes):
         if node is None or not _is_product(node):
             continue
-        inner = _producer(nodes, uses, n, results)
+        inner = lone_producer(nodes, uses, n, results)
         before = None if inner is None else nodes[inner]
         if inner is None or before is None or not _is_product(before):
             continue
-        mean = _producer(nodes, uses, inner, results)
+        mean = lone_producer(nodes, uses, inner, results)
         first = None if mean is None else nodes[mean]
         read, made = before.reads[0], None
         if first is not None and _is_mean(first) and same_place(first.writes[0], read):
@@ -53,11 +53,6 @@ def gates(graph: Graph, device: Device) -> Graph:
         return graph
     left = [node for node in nodes if node is not None]
     return graph.with_nodes(left, f"gates: {found} of two products each are one kernel")
-
-
-def _producer(nodes: list[Node | None], uses: Uses, n: int, results: set[Buffer]) -> int | None:
-    """The node whose result the ``n``-th is the only one to read, as its first operand."""
-    return next((p for p, k in lone_producers(nodes, uses, n, results) if k == 0), None)
 
 
 def _is_product(node: Node) -> bool:
