@@ -569,6 +569,8 @@ def test_a_profile_shows_the_kernel(device):
 
 def test_more_results_than_a_kernel_takes_arguments_are_refused_at_once(device):
     count = device.cl.max_parameter_size // 8
+    if count > 1000:
+        pytest.skip("this device takes as many arrays as a definition names")
     many = cp.Pointwise("".join(f"y{n} = x0 + {n};" for n in range(count)))
     before = stats()
     with pytest.raises(cp.DeviceError, match=rf"takes {count + 1} arrays .* arguments; .* at most"):

@@ -77,7 +77,14 @@ class PointwiseDefinition:
     @cached_property
     def copies(self) -> bool:
         """Whether the snippet is ``y0 = x0`` and no more, so that bits may be moved as they are."""
-        return self.expr.statements == (Evaluate(Assign(Name("y0"), "=", Name("x0"))),)
+        return self.results == 1 and self.copies_each
+
+    @cached_property
+    def copies_each(self) -> bool:
+        """Whether the snippet is ``y0 = x0; y1 = x1; …`` and no more."""
+        each = range(self.results)
+        assigned = tuple(Evaluate(Assign(Name(f"y{k}"), "=", Name(f"x{k}"))) for k in each)
+        return self.expr.statements == assigned
 
     @cached_property
     def needs_float(self) -> bool:

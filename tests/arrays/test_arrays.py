@@ -535,7 +535,7 @@ def test_shared_memory_is_not_copied(device):
 )
 def test_memory_that_cannot_be_shared_is_refused(device, make, problem):
     if not device.cl.host_unified_memory:
-        problem = "does not share the host's memory"
+        problem += "|does not share the host's memory"
     with pytest.raises(DeviceError, match=rf"asarray\(copy=False\): .*({problem}); leave copy="):
         cp.asarray(make(), copy=False)
 

@@ -51,8 +51,8 @@ def test_another_batch_size_compiles_nothing(device, axis):
         a = numbers((batch, 24, 40, 40))
         before = stats()
         result = total(cp.asarray(a), axis=axis)
-        if batch > 8:
-            assert (stats() - before).builds == 0
+        if batch > 8:  # a GPU of many units begins to cut rows, which a second kernel merges
+            assert (stats() - before).builds <= (0 if device.traits.is_cpu else 2)
         equal(result, a.sum(axis))
 
 

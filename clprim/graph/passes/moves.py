@@ -73,25 +73,30 @@ def moves_of(node: Node) -> Moves | None:
             Move(x, _part(y, start, x.shape))
             for x, start in zip(node.reads, node.options.starts, strict=True)
         )
-    if not isinstance(primitive, Pointwise) or not primitive.definition.copies:
+    if not isinstance(primitive, Pointwise) or not primitive.definition.copies_each:
         return None
-    (x,), (y,) = node.reads, node.writes
-    if x.dtype != y.dtype:
+    pairs = [*zip(node.reads, node.writes, strict=True)]
+    if any(x.dtype != y.dtype for x, y in pairs):
         return None
+    if len(pairs) > 1 and any(overlap(node.reads, y) for y in node.writes):
+        return None  # one after the other they would read what is written
+    return tuple(_move(x, y) for x, y in pairs)
+
+
+def _move(x: Operand, y: Operand) -> Move:
     missing = y.ndim - x.ndim
     strides = [
         0 if n == 1 and size > 1 else stride
         for n, stride, size in zip(x.shape, x.strides, y.shape[missing:], strict=True)
     ]
-    return (Move(replace(x, shape=y.shape, strides=(*[0] * missing, *strides)), y),)
+    return Move(replace(x, shape=y.shape, strides=(*[0] * missing, *strides)), y)
 
 
 def fills_part(node: Node) -> bool:
-    """Whether a node does nothing but copy to a part of a piece of memory."""
+    """Whether a node does nothing but copy to parts of pieces of memory."""
     if moves_of(node) is None:
         return False
-    (y,) = node.writes
-    return y.size * y.dtype.itemsize < buffer_of(y).nbytes
+    return all(y.size * y.dtype.itemsize < buffer_of(y).nbytes for y in node.writes)
 
 
 def _part(y: Operand, start: Iterable[int], shape: tuple[int, ...]) -> Operand:

@@ -90,31 +90,34 @@ reduce_y0 = 0;
 
         // Lanes past the last output stay, idle, for the tree's barriers.
         const index_t own_end = c < width ? end : begin;
-        for (index_t f = begin + row_of_items; f < own_end; f += 4) {
-            const index_t row = f / n;
-            const index_t i = f - row * n;
-
-            const index_t x0_at = x0_start + i * x0_step;
-            typedef float typeof_reduce_y0;
-            typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
-            typedef float typeof_x0;
-            const typeof_x0 x0 = (float)x0_memory[x0_at + c];
-            typedef float typeof_y0;
-            typeof_y0 y0 = 0;
-            {
+        index_t f = begin + row_of_items;
+        while (f + 12 < own_end) {
+            #pragma unroll
+            for (int quarter = 0; quarter < 4; ++quarter) {
+                const index_t i = f;
+                const index_t x0_at = x0_start + i * x0_step;
+                typedef float typeof_reduce_y0;
+                typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
+                typedef float typeof_x0;
+                const typeof_x0 x0 = (float)x0_memory[x0_at + c];
+                typedef float typeof_y0;
+                typeof_y0 y0 = 0;
+                {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 108 "kernel"
-            }
-            {
+#line 109 "kernel"
+                }
+                {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 113 "kernel"
+#line 114 "kernel"
+                }
+
+                tile_reduce_y0[0] = reduce_y0;
+
+                f += 4;
             }
-
-            tile_reduce_y0[0] = reduce_y0;
-
-            if (++tile_steps == 6) {
+            {
                 tile_steps = 0;
                 ++tile_lifts;
                 #pragma unroll
@@ -127,7 +130,7 @@ reduce_y0 += y0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 131 "kernel"
+#line 134 "kernel"
                     }
 
                     #pragma unroll
@@ -147,7 +150,7 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 151 "kernel"
+#line 154 "kernel"
                         }
 
                         #pragma unroll
@@ -173,7 +176,105 @@ reduce_y0 = 0;
                             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 177 "kernel"
+#line 180 "kernel"
+                            }
+
+                            #pragma unroll
+                            for (int u = 0; u < 1; ++u) {
+                                tile_level2_reduce_y0[u] = reduce_y0;
+                            }
+                        }
+
+                    }
+
+                }
+
+            }
+
+        }
+
+        for (; f < own_end; f += 4) {
+            const index_t i = f;
+            const index_t x0_at = x0_start + i * x0_step;
+            typedef float typeof_reduce_y0;
+            typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
+            typedef float typeof_x0;
+            const typeof_x0 x0 = (float)x0_memory[x0_at + c];
+            typedef float typeof_y0;
+            typeof_y0 y0 = 0;
+            {
+#line 1 "snippet:expr"
+y0 = x0;
+#line 209 "kernel"
+            }
+            {
+#line 1 "snippet:step"
+reduce_y0 += y0;
+#line 214 "kernel"
+            }
+
+            tile_reduce_y0[0] = reduce_y0;
+
+            if (++tile_steps == 6) {
+                tile_steps = 0;
+                ++tile_lifts;
+                #pragma unroll
+                for (int u = 0; u < 1; ++u)
+                    take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+
+                {
+                    typedef float typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = 0;
+                    {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 232 "kernel"
+                    }
+
+                    #pragma unroll
+                    for (int u = 0; u < 1; ++u) {
+                        tile_reduce_y0[u] = reduce_y0;
+                    }
+                }
+
+                if ((tile_lifts & 3) == 0) {
+                    #pragma unroll
+                    for (int u = 0; u < 1; ++u)
+                        take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
+
+                    {
+                        typedef float typeof_reduce_y0;
+                        typeof_reduce_y0 reduce_y0 = 0;
+                        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 252 "kernel"
+                        }
+
+                        #pragma unroll
+                        for (int u = 0; u < 1; ++u) {
+                            tile_level1_reduce_y0[u] = reduce_y0;
+                        }
+                    }
+
+                    if ((tile_lifts & 15) == 0) {
+                        #pragma unroll
+                        for (int u = 0; u < 1; ++u)
+                            {
+                                const float old_reduce_y0 = tile_level3_reduce_y0[u];
+                                take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+                                const float part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
+                                tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
+                                    + (tile_level2_reduce_y0[u] - part_reduce_y0);
+                            }
+
+                        {
+                            typedef float typeof_reduce_y0;
+                            typeof_reduce_y0 reduce_y0 = 0;
+                            {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 278 "kernel"
                             }
 
                             #pragma unroll
