@@ -43,6 +43,7 @@ from clprim.plan.depthwise.weight.code import gradient_of
 from clprim.plan.epilogue import POSITION, Epilogue
 from clprim.plan.fused.inverted_residual import plan_inverted_residual
 from clprim.plan.fused.residual_tiles import InvertedResidual
+from clprim.plan.grouped.items import plan_items
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.place import Place
@@ -217,11 +218,11 @@ def double(shape):
 
 @where_possible
 def near(strings, shape, axes, inputs, outs, keep, traits=CPU):
-    """The kernel of groups that a near cache holds."""
+    """The kernel of groups that a cache holds."""
     definition = define_grouped(**strings, name="group", preamble="")
     value = inputs[0].dtype
     problem = Groups(definition, shape, axes, value, inputs, (value,), outs, keep)
-    return (plan_runs(problem, traits),)
+    return ((plan_runs if traits.is_cpu else plan_items)(problem, traits),)
 
 
 @where_possible
@@ -545,6 +546,15 @@ def plans():
         (double((64, 40, 20)), double((64, 1, 1)), double((1, 40, 1))),
         (double((64, 40, 20)),),
         (None, double((64, 1, 1))),
+    )
+    yield near(
+        SUMS,
+        (64, 40, 80),
+        (1, 2),
+        (double((64, 40, 80)), double((64, 1, 1)), double((1, 40, 1))),
+        (double((64, 40, 80)),),
+        (None, double((64, 1, 1))),
+        traits=GPU,
     )
     yield mm(130, 1, 5000, "TN", traits=on(CPU, prefetch=True, cache_bytes=1024), name="panels")
     yield mm(

@@ -34,6 +34,7 @@ from clprim.plan.fused.attention_few import plan_attention_few
 from clprim.plan.fused.attention_gradient import plan_attention_gradient, tiles_of
 from clprim.plan.fused.gate import Gate, plan_gate
 from clprim.plan.fused.inverted_residual import plan_inverted_residual
+from clprim.plan.grouped.items import plan_items
 from clprim.plan.grouped.lanes import plan_lanes
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import plan_runs
@@ -359,6 +360,10 @@ def groups():
     given = (x,), (FLOAT,), (x,), (None, None)
     problem = Groups(definition, x.shape, (1,), FLOAT, *given)
     yield "grouped/lanes-begun", plan_lanes(problem, CPU)
+    x, one = array((1000, 400)), array((1000, 1))
+    definition = define_grouped(**sums, name="group", preamble="")
+    given = (x, one, array((400,))), (FLOAT,), (x,), (None, one)
+    yield "grouped/items", plan_items(Groups(definition, x.shape, (1,), FLOAT, *given), GPU)
 
 
 def scans():

@@ -1,4 +1,4 @@
-"""What grouped/runs.cl.jinja and grouped/lanes.cl.jinja print, and the kernel of it."""
+"""What the templates in grouped/ print, and the kernel of it."""
 
 from __future__ import annotations
 
@@ -80,6 +80,7 @@ class RunsCode(KernelCode):
         singly: Whether what is left of a run is reduced an element at a time.
         streaming: Whether stores are streaming (non-temporal).
         ahead: Whether the next run is prefetched while one is reduced.
+        items: Work-items of a group, and groups of a work-group.
     """
 
     value: str
@@ -103,6 +104,7 @@ class RunsCode(KernelCode):
     singly: bool
     streaming: bool
     ahead: bool
+    items: tuple[int, int]
 
     positions: tuple[str, ...] = ()
     coords: tuple[tuple[int, int], ...] = ()
@@ -133,6 +135,7 @@ def group_kernel(
     singly: bool = False,
     vectors: bool = False,
     ahead: bool = False,
+    local: tuple[int, int] = (1, 1),
 ) -> KernelPlan:
     """Returns the kernel that a template prints.
 
@@ -142,13 +145,14 @@ def group_kernel(
         loops: Of it.
         numbers: Its sizes and strides.
         widths: Elements of a vector, and of shorter ones for what is left; the last is 1.
-        items: Work-items.
+        items: Work-groups.
         traits: Of the device.
         begun: Elements of a group there is room for near it, if there is for all.
         unroll: Independent partials of a run.
         singly: Whether what is left of a run may be reduced an element at a time.
         vectors: Whether vectors are of one run: their stores may be streaming.
         ahead: Whether the next run is prefetched while one is reduced.
+        local: Work-items of a group, and groups of a work-group.
     """
     definition, arrays, names = problem.definition, problem.arrays, problem.names
     run, value = loops.run, stored_type(problem.value).value
@@ -211,12 +215,14 @@ def group_kernel(
         singly=singly and near is None,
         streaming=vectors and traits.streams(moved) and _aligned(loops, results, widths[0]),
         ahead=ahead,
+        items=local,
     )
     arguments: list[Argument] = [Buffer(name) for name in names]
     arguments += [Scalar(n) for n in range(len(scalars))]
     arguments += numbers.values()
     flops = taken.expr.flops + taken.step.flops + definition.each.flops
-    return KernelPlan(template, code, tuple(arguments), (items,), (1,), moved, flops * elements)
+    sizes = ((items,), (1,)) if local == (1, 1) else ((items * local[0], local[1]), local)
+    return KernelPlan(template, code, tuple(arguments), *sizes, moved, flops * elements)
 
 
 def _phases(

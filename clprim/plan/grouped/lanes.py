@@ -23,7 +23,7 @@ def plan_lanes(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         problem: What to compute; nothing of it may be empty.
         traits: Of the device: a CPU, whose caches the kernel counts on.
     """
-    loops = loops_of(problem, traits)
+    loops = loops_of(problem, traits) if traits.is_cpu else None
     if loops is None or loops.outer.size > 1 or loops.row.size > 1:
         return None
     width = min(16, traits.vector_bytes // problem.value.itemsize)

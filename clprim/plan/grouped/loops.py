@@ -44,7 +44,7 @@ class Loops:
 def loops_of(problem: Groups, traits: DeviceTraits) -> Loops | None:
     """Returns the loops, if vectors do and what is reduced are runs of one axis or two."""
     definition = problem.definition
-    if not (traits.is_cpu and definition.componentwise and problem.value.kind == "f"):
+    if not (definition.componentwise and problem.value.kind == "f"):
         return None
     dtypes = [*(a.dtype for a in problem.arrays), *problem.scalars]
     if any(d.kind in "biu" or value_dtype(d, [d]) != problem.value for d in dtypes):
@@ -76,6 +76,25 @@ def walk_together(problem: Groups, loops: Loops) -> bool:
         *(f"y{n}" for n in range(len(problem.results))),
     }
     return all(loops.run.strides[n] in ((1,) if names[n] in read else (0, 1)) for n in moving)
+
+
+def places_of(problem: Groups, loops: Loops) -> dict[str, int]:
+    """Sizes of the loops and strides of all arrays, as kernels of runs take them."""
+    row, group, moving = loops.row, loops.group, loops.moving
+    numbers = {
+        "groups": loops.groups,
+        "inner_groups": group.size,
+        "rows": row.size,
+        "n": loops.run.size,
+    }
+    for n, name in enumerate(problem.names):
+        numbers[f"{name}_start"] = loops.starts[n]
+        numbers[f"{name}_outer"] = loops.outer.strides[n]
+        numbers[f"{name}_group"] = group.strides[n]
+        if n in moving:
+            # The next run is the next group's where a group is one: softmax prefetches it.
+            numbers[f"{name}_row"] = (row if row.size > 1 else group).strides[n]
+    return numbers
 
 
 def inputs_of(numbers: Collection[int]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from clprim.plan.grouped.items import plan_items
 from clprim.plan.grouped.lanes import plan_lanes
 from clprim.plan.grouped.passes import plan_passes
 from clprim.plan.grouped.problem import Groups
@@ -24,5 +25,6 @@ def plan_groups(problem: Groups, traits: DeviceTraits) -> Plan:
     """
     near = None
     if math.prod(problem.shape):
-        near = plan_runs(problem, traits) or plan_lanes(problem, traits)
+        ways = (plan_runs, plan_lanes) if traits.is_cpu else (plan_items,)
+        near = next((found for way in ways if (found := way(problem, traits))), None)
     return plan_passes(problem, traits) if near is None else Plan((near,))

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 
 from clprim.plan.grouped.code import group_kernel
-from clprim.plan.grouped.loops import Loops, inputs_of, loops_of, walk_together
+from clprim.plan.grouped.loops import Loops, inputs_of, loops_of, places_of, walk_together
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import KernelPlan
 from clprim.traits import DeviceTraits
@@ -60,11 +60,11 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         problem: What to compute; nothing of it may be empty.
         traits: Of the device: a CPU, whose caches the kernel counts on.
     """
-    loops = loops_of(problem, traits)
+    loops = loops_of(problem, traits) if traits.is_cpu else None
     if loops is None:
         return None
     definition = problem.definition
-    outer, group, row, run = loops.outer, loops.group, loops.row, loops.run
+    row, run = loops.row, loops.run
     width = min(16, traits.vector_bytes // problem.value.itemsize)
     if width < 2 or not _pays(problem, loops, width, traits):
         return None
@@ -77,22 +77,8 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
     if steps > MOST_CHAINS or row.size > MOST_CHAINS * rows_a_chain:
         return None
     an_item = max(1, loops.groups // (ITEMS * traits.compute_units))
-    numbers = {
-        "groups": loops.groups,
-        "inner_groups": group.size,
-        "groups_an_item": an_item,
-        "rows": row.size,
-        "n": run.size,
-        "rows_a_chain": rows_a_chain,
-    }
-    moving = loops.moving
-    for n, name in enumerate(problem.names):
-        numbers[f"{name}_start"] = loops.starts[n]
-        numbers[f"{name}_outer"] = outer.strides[n]
-        numbers[f"{name}_group"] = group.strides[n]
-        if n in moving:
-            # The next run is the next group's where a group is one: softmax prefetches it.
-            numbers[f"{name}_row"] = (row if row.size > 1 else group).strides[n]
+    numbers = places_of(problem, loops)
+    numbers |= {"groups_an_item": an_item, "rows_a_chain": rows_a_chain}
     widths = tuple(dict.fromkeys(w for w in (width, 4, 1) if w <= width))
     items = -(-loops.groups // an_item)
     room = min(BEGUN_BYTES, traits.local_memory) // (problem.value.itemsize * definition.results)

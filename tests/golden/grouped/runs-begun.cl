@@ -222,10 +222,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void group(
     const float w0,
     const int groups,
     const int inner_groups,
-    const int groups_an_item,
     const int rows,
     const int n,
-    const int rows_a_chain,
     const int y0_start,
     const int y0_outer,
     const int y0_group,
@@ -236,7 +234,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void group(
     const int x0_start,
     const int x0_outer,
     const int x0_group,
-    const int x0_row)
+    const int x0_row,
+    const int groups_an_item,
+    const int rows_a_chain)
 {
     typedef float typeof_w0;
 

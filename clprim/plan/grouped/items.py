@@ -1,0 +1,62 @@
+"""Plans the kernel in which work-items of a GPU share a group: they reduce it, then map it.
+
+What the second walk reads lies in a cache still, so memory is read once, and one launch does what
+a reduction and a map after it take two or three for.
+"""
+
+from __future__ import annotations
+
+from clprim.plan.grouped.code import group_kernel
+from clprim.plan.grouped.loops import inputs_of, loops_of, places_of, walk_together
+from clprim.plan.grouped.problem import Groups
+from clprim.plan.grouped.runs import LONGEST_CHAIN
+from clprim.plan.kernel import KernelPlan, power_of_two
+from clprim.traits import DeviceTraits
+
+# Work-items of a work-group, and of a group at least: as a GPU reads a line of memory.
+MOST_ITEMS, LEAST_ITEMS = 256, 32
+# Elements that a work-item takes at least where there are as many.
+EACH = 4
+# Work-groups that a compute unit has under way, which share its part of the cache.
+RESIDENT = 4
+# Elements of groups that are worth one kernel however few groups there are.
+SHORT = 4096
+
+
+def plan_items(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
+    """Plans the kernel, or returns None where elements of a group are no runs, or too many.
+
+    Args:
+        problem: What to compute; nothing of it may be empty.
+        traits: Of the device: a GPU.
+    """
+    loops = loops_of(problem, traits)
+    if loops is None or not walk_together(problem, loops):
+        return None
+    size, names = loops.row.size * loops.run.size, problem.names
+    if loops.run.size < LEAST_ITEMS or (loops.groups < traits.compute_units and size > SHORT):
+        return None
+    reduced = inputs_of(problem.definition.reduced)
+    nbytes = size * sum(
+        problem.arrays[n].dtype.itemsize for n in loops.moving if names[n] in reduced
+    )
+    if nbytes > traits.cache_bytes // (RESIDENT * traits.compute_units) and size > SHORT:
+        return None
+    partial_bytes = problem.definition.taken.partials * problem.value.itemsize
+    room = min(MOST_ITEMS, traits.max_work_group_size, traits.local_memory // partial_bytes)
+    lanes = min(power_of_two(room + 1) // 2, power_of_two(-(-min(size // EACH, loops.run.size))))
+    lanes = max(lanes, min(LEAST_ITEMS, power_of_two(room + 1) // 2))
+    if size > LONGEST_CHAIN * lanes:
+        return None
+    abreast = max(1, min(room, MOST_ITEMS // 2) // lanes)
+    return group_kernel(
+        "grouped/items",
+        problem,
+        loops,
+        places_of(problem, loops),
+        (1,),
+        -(-loops.groups // abreast),
+        traits,
+        begun=0,
+        local=(lanes, abreast),
+    )
