@@ -16,6 +16,9 @@ from clprim.plan.strides import broadcasts_to
 # Bytes of products that are in memory at a time; with fewer of them keys are packed, and gradients
 # in them read again, too often.
 BLOCK_BYTES = 8 << 20
+# The part of a GPU's largest buffer that they may take instead: its caches hold neither, and a
+# block is five launches.
+PART = 64
 # Of causal attention, at least: a block multiplies keys in vain that its last query alone may see.
 BLOCKS = 8
 
@@ -86,7 +89,9 @@ class Problem:
         # Products and sums are calculated in float32 at least.
         self.wide = np.dtype(np.float64 if self.dtype == np.float64 else np.float32)
         row = max(1, math.prod(self.full[:-2]) * self.full[-1] * self.wide.itemsize)
-        rows = BLOCK_BYTES // row
+        traits = query.device.traits
+        room = BLOCK_BYTES if traits.is_cpu else max(BLOCK_BYTES, traits.max_allocation // PART)
+        rows = room // row
         if self.causal:  # half of a block's rows and columns is multiplied in vain
             rows = min(rows, -(-query.shape[-2] // BLOCKS))
         self.rows = max(16, rows)
