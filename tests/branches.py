@@ -528,7 +528,7 @@ def plans():
         reverse=True,
         traits=GPU,
     )
-    yield order(1, 1000000, 32, 4, GPU)
+    yield order(1, 100000000, 32, 4, GPU)
     yield order(1, 1000000, 32, 4, CPU)
     yield near(
         SUMS,

@@ -380,7 +380,8 @@ def scans():
     for name, lines, length, bits, traits in (
         ("rank", 1000, 10, 32, CPU),
         ("lines", 100, 5000, 32, CPU),
-        ("chunks", 1, 1_000_000, 32, GPU),
+        ("chunks", 1, 1_000_000, 32, CPU),
+        ("groups", 1, 1_000_000, 32, GPU),
     ):
         seen = set()
         for stage in plan_order(lines, length, bits, 4, traits).stages:

@@ -6,7 +6,8 @@ Lines lie one after another. There are three ways:
 * ``sort/lines``: many longer lines, on a CPU. A work-item an entire line, digit by digit.
 * ``sort/count`` and ``sort/scatter``: everything else. A line is cut in chunks. For every digit
   each work-item counts the values in its chunk, a scan turns all counts into places, and the
-  work-items move their elements there, in order.
+  work-items move their elements there, in order. On a GPU ``sort/group_count`` and
+  ``sort/group_scatter`` do so, in which a work-group shares a chunk and orders it in local memory.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ SHORT = {True: 48, False: 1024}
 # Bits of a digit, likewise: a CPU's work-item keeps 256 counts in its nearest cache, a GPU's 16 in
 # registers.
 DIGIT = {True: 8, False: 4}
-# Elements that a work-item counts and moves: fewer would spend their time on the counts.
-CHUNK = {True: 16384, False: 64}
-# Work-items of a group on a GPU.
-GROUP = 64
+# Elements that a CPU's work-item counts and moves: fewer would spend their time on the counts.
+CHUNK = 16384
+# Work-items of a group on a GPU that rank, and that share a chunk; elements of each of these.
+GROUP, SHARING, EACH = 64, 256, 8
 
 _INT32 = np.dtype(np.int32)
 _places = define_reduction(
@@ -62,9 +63,9 @@ class SortCode(KernelCode):
         passes: How many times that is.
         first: Whether elements are still in the order that they came in.
         last: Whether keys are not needed any more.
-        runs: Whether a chunk is looked at as a whole first: all of its keys may have one digit.
         ordered: Whether the least keys are kept in order, of a selection.
         lanes: Keys that a selection looks at at a time.
+        items, each: Work-items that share a chunk, and elements of each of them.
     """
 
     key: str
@@ -72,9 +73,10 @@ class SortCode(KernelCode):
     passes: int
     first: bool
     last: bool
-    runs: bool
     ordered: bool = False
     lanes: int = 1
+    items: int = 1
+    each: int = 1
 
 
 def plan_order(lines: int, length: int, bits: int, key_bytes: int, traits: DeviceTraits) -> Plan:
@@ -94,7 +96,7 @@ def plan_order(lines: int, length: int, bits: int, key_bytes: int, traits: Devic
     passes = -(-bits // digit)
     pieces = 1
     if not cpu or lines < traits.compute_units:
-        pieces = -(-length // CHUNK[cpu])
+        pieces = -(-length // (CHUNK if cpu else _sharing(key_bytes, traits) * EACH))
         pieces = min(pieces, 8 * traits.compute_units) if cpu else pieces
     sort = Sort(lines, length, passes, key_bytes, traits, pieces)
     key = np.dtype(f"u{key_bytes}")
@@ -102,6 +104,17 @@ def plan_order(lines: int, length: int, bits: int, key_bytes: int, traits: Devic
     if cpu and pieces == 1:
         return Plan((sort.lines_kernel(),), workspace)
     return sort.by_chunks(workspace)
+
+
+def _sharing(key_bytes: int, traits: DeviceTraits) -> int:
+    """How many work-items share a chunk, whose keys, order and counts local memory is to hold."""
+    items = SHARING
+    while items > 1 and (
+        items > traits.max_work_group_size
+        or items * (EACH * (key_bytes + 4) + 32) + 256 > traits.local_memory
+    ):
+        items //= 2
+    return items
 
 
 class Sort:
@@ -117,7 +130,8 @@ class Sort:
         pieces: int,
     ) -> None:
         self.lines, self.length, self.passes, self.traits = lines, length, passes, traits
-        self.chunk = -(-length // pieces)
+        self.sharing = 1 if traits.is_cpu else _sharing(key_bytes, traits)
+        self.chunk = -(-length // pieces) if traits.is_cpu else self.sharing * EACH
         self.pieces = -(-length // self.chunk)
         self.digit = DIGIT[traits.is_cpu]
         self.key_bytes = key_bytes
@@ -155,6 +169,9 @@ class Sort:
         group = 1 if self.traits.is_cpu else min(GROUP, self.traits.max_work_group_size)
         if template == "sort/rank":
             group = min(GROUP, self.traits.max_work_group_size)
+        shared = template.startswith("sort/group_")
+        if shared:
+            group, items = self.sharing, items * self.sharing
         code = SortCode(
             name=template.replace("/", "_"),
             parameters=tuple(parameters),
@@ -165,9 +182,10 @@ class Sort:
             passes=self.passes,
             first=first,
             last=last,
-            runs=self.traits.is_cpu,
             ordered=kept is not None and kept[0] == kept[1],
             lanes=self.traits.lanes(self.key_bytes) if kept else 1,
+            items=group if shared else 1,
+            each=EACH if shared else 1,
         )
         elements = self.lines * self.length
         return KernelPlan(
@@ -213,6 +231,7 @@ class Sort:
             traits=self.traits,
         )
         stages: list[KernelPlan] = []
+        way = "sort/" if self.traits.is_cpu else "sort/group_"
         keys, order = "keys", ""
         for n in range(self.passes):
             shift, last = n * self.digit, n == self.passes - 1
@@ -220,7 +239,7 @@ class Sort:
             keys_to = "keys_b" if keys == "keys" else "keys"
             order_to = "order" if (self.passes - 1 - n) % 2 == 0 else "order_b"
             count = [(self.key, "keys", keys, True), ("int", "counts", "counts", False)]
-            stages.append(self.kernel("sort/count", count, self.lines * self.pieces, shift=shift))
+            stages.append(self.kernel(f"{way}count", count, self.lines * self.pieces, shift=shift))
             stages += [stage.renamed({"x0": "counts", "y0": "counts"}) for stage in places.stages]
             move = [(self.key, "keys", keys, True), ("int", "counts", "counts", True)]
             move += [] if n == 0 else [("int", "order", order, True)]
@@ -228,7 +247,7 @@ class Sort:
             move += [("int", "sorted_order", order_to, False)]
             stages.append(
                 self.kernel(
-                    "sort/scatter",
+                    f"{way}scatter",
                     move,
                     self.lines * self.pieces,
                     shift=shift,

@@ -1,7 +1,24 @@
 typedef int index_t;
 
-#define DIGITS 16
+#define DIGITS 256
 #define digit_of(key, shift) ((int)((key) >> (shift)) & (DIGITS - 1))
+
+static inline bool alike(__global const uint *keys, const index_t n, const int shift)
+{
+    const int first = digit_of(keys[0], shift);
+    index_t e = 0;
+    for (; e + 256 <= n; e += 256) {
+        int differ = 0;
+        for (int k = 0; k < 256; ++k)
+            differ |= digit_of(keys[e + k], shift) ^ first;
+        if (differ)
+            return false;
+    }
+    for (; e < n; ++e)
+        if (digit_of(keys[e], shift) != first)
+            return false;
+    return true;
+}
 
 __kernel void sort_count(
     __global const uint *keys_memory,
@@ -23,8 +40,11 @@ __kernel void sort_count(
     int counts[DIGITS];
     for (int d = 0; d < DIGITS; ++d)
         counts[d] = 0;
-    for (index_t e = from; e < to; ++e)
-        ++counts[digit_of(keys_memory[e], shift)];
+    if (alike(keys_memory + from, to - from, shift))
+        counts[digit_of(keys_memory[from], shift)] = to - from;
+    else
+        for (index_t e = from; e < to; ++e)
+            ++counts[digit_of(keys_memory[e], shift)];
     for (int d = 0; d < DIGITS; ++d)
         counts_memory[(line * DIGITS + d) * pieces + piece] = counts[d];
 }
