@@ -221,8 +221,8 @@ def group_kernel(
     arguments += [Scalar(n) for n in range(len(scalars))]
     arguments += numbers.values()
     flops = taken.expr.flops + taken.step.flops + definition.each.flops
-    sizes = ((items,), (1,)) if local == (1, 1) else ((items * local[0], local[1]), local)
-    return KernelPlan(template, code, tuple(arguments), *sizes, moved, flops * elements)
+    size = (items * local[0], local[1])
+    return KernelPlan(template, code, tuple(arguments), size, local, moved, flops * elements)
 
 
 def _phases(

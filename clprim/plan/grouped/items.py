@@ -44,8 +44,8 @@ def plan_items(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         return None
     partial_bytes = problem.definition.taken.partials * problem.value.itemsize
     room = min(MOST_ITEMS, traits.max_work_group_size, traits.local_memory // partial_bytes)
-    lanes = min(power_of_two(room + 1) // 2, power_of_two(-(-min(size // EACH, loops.run.size))))
-    lanes = max(lanes, min(LEAST_ITEMS, power_of_two(room + 1) // 2))
+    most = power_of_two(room + 1) // 2
+    lanes = min(most, max(LEAST_ITEMS, power_of_two(min(size // EACH, loops.run.size))))
     if size > LONGEST_CHAIN * lanes:
         return None
     abreast = max(1, min(room, MOST_ITEMS // 2) // lanes)

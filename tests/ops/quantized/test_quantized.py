@@ -24,12 +24,13 @@ def requantized(sums, scale, zero=0, least=-128, dtype=np.int8):
 @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
 def test_to_integers_and_back(device):
     x = np.random.default_rng(0).normal(0, 3, (3, 5, 7)).astype(np.float32)
-    x[0, 0, :2] = 1e9, -1e9  # beyond all of them; PyTorch's processors differ in what they do with halves
+    x[0, 0, :2] = 1e9, -1e9  # beyond all of them
     for dtype, theirs, zero in ((np.int8, torch.qint8, -5), (np.uint8, torch.quint8, 130)):
         expected = torch.quantize_per_tensor(torch.tensor(x), 0.5, zero, theirs)
         q = ops.quantize(cp.asarray(x), 0.5, zero, dtype)
         equal(q, expected.int_repr().numpy(), dtype)
         equal(ops.dequantize(q, 0.5, zero), expected.dequantize().numpy(), np.float32)
+    # Halves apart: what PyTorch makes of them differs between processors.
     halves = ops.quantize(cp.asarray(np.float32([0.25, 0.75, 1.25])), 0.5, -5, np.int8)
     equal(halves, [-4, -4, -2], np.int8)  # of x / scale + zero_point, to even
     scales, zeros = np.float32([0.5, 0.25, 1, 2, 0.125]), np.array([0, 1, -2, 3, 100])
