@@ -93,10 +93,7 @@ def run(args: argparse.Namespace) -> int:
         _times(args, net.what, net.times(given))
     if args.save is not None:
         graph = net.graph(given)
-        try:
-            graph.save(args.save)
-        except OSError as error:
-            raise DefinitionError(f"--save {args.save}: {error.strerror or error}") from None
+        graph.save(str(args.save))
         print(f"{args.save}: {graph!r}, {len(graph.inputs)} inputs")
     if args.output is not None:
         try:

@@ -131,37 +131,21 @@ class Net:
             DTypeError: Another dtype, or something that is no array.
             ClprimError: What an operator refuses, with its node.
         """
-        if len(args) == 1 and isinstance(args[0], Mapping):
-            named, args = {**args[0], **named}, ()
-        if len(args) > len(self.inputs):
-            raise ShapeError(f"{self.what}: {len(args)} inputs given, expected {list(self.inputs)}")
-        given = dict(zip(self.inputs, args, strict=False))
-        for name, value in named.items():
-            if name not in self.inputs or name in given:
-                problem = "is given twice" if name in given else "is none of its inputs"
-                raise ShapeError(f"{self.what}: {name!r} {problem}: {list(self.inputs)}")
-            given[name] = value
-        missing = [n for n in self.inputs if n not in given and n not in self._optional]
-        if missing:
-            raise ShapeError(f"{self.what}: the inputs {missing} are missing")
+        given = self._bound(args, named)
         on_device = any(isinstance(v, cl_array.Array) for v in given.values())
-        found, _ = self._run({n: given.get(n) for n in self.inputs})
+        found, _ = self._run(given)
         found = [_on_device(v) if on_device else downloaded(v) for v in found]
         return found[0] if len(found) == 1 else dict(zip(self.outputs, found, strict=True))
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """Returns the outputs for inputs in order, as arrays of the host."""
-        if len(inputs) > len(self.inputs):
-            raise ShapeError(f"{self.what}: {len(inputs)} inputs, expected {list(self.inputs)}")
-        given = dict(zip(self.inputs, inputs, strict=False))
-        found, _ = self._run({n: given.get(n) for n in self.inputs})
+        found, _ = self._run(self._bound(inputs, {}))
         return [downloaded(v) for v in found]
 
     def _run(self, given: dict[str, Any]) -> tuple[list[Any], list[Segment]]:
-        values = {n: self._checked(n, v) for n, v in given.items()}
         device = current_device()
         with self._lock:
-            scope = {n: self._placed(n, v) for n, v in values.items()}
+            scope = {n: self._placed(n, v) for n, v in given.items()}
             self._context.asked.clear()
             found = self._plan(device, scope)
             # An input that the host wanted to see is a part of the signature from now on.
@@ -181,21 +165,39 @@ class Net:
             return value
         return uploaded(value)
 
-    def _checked(self, name: str, value: Any) -> Any:
-        if value is None or isinstance(value, (list, cl_array.Array)):
-            return value if not isinstance(value, list) else [self._checked("", v) for v in value]
-        try:
-            found = np.asarray(value)
-        except (TypeError, ValueError) as error:
-            raise DTypeError(f"{self.what}: {name}={quoted(value)} is no array") from error
-        if found.dtype.kind in "US":
-            return found.astype(object)
-        kind, shape = self.inputs.get(name, ("", None))
-        if kind and kind != str(found.dtype) and found.dtype.kind != "O":
-            raise DTypeError(f"{self.what}: {name} is {found.dtype}, expected {kind}")
-        if shape is not None and not _fits(found.shape, shape):
-            raise ShapeError(f"{self.what}: {name} has shape {found.shape}, expected {shape}")
-        return found
+    def _bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the inputs of a call by name: each is one that the model takes."""
+        if len(args) == 1 and isinstance(args[0], Mapping):
+            named, args = {**args[0], **named}, ()
+        if len(args) > len(self.inputs):
+            raise ShapeError(f"{self.what}: {len(args)} inputs given, expected {list(self.inputs)}")
+        given = dict(zip(self.inputs, args, strict=False))
+        for name, value in named.items():
+            if name not in self.inputs or name in given:
+                problem = "is given twice" if name in given else "is none of its inputs"
+                raise ShapeError(f"{self.what}: {name!r} {problem}: {list(self.inputs)}")
+            given[name] = value
+        missing = [n for n in self.inputs if given.get(n) is None and n not in self._optional]
+        if missing:
+            raise ShapeError(f"{self.what}: the inputs {missing} are missing")
+        return {n: self._checked(n, *kind, given.get(n)) for n, kind in self.inputs.items()}
+
+    def _checked(self, name: str, kind: str, shape: tuple[Any, ...] | None, value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, list) and not kind:
+            return [self._checked(name, "", None, v) for v in value]
+        if not isinstance(value, cl_array.Array):
+            try:
+                value = np.asarray(value)
+            except (TypeError, ValueError) as error:
+                raise DTypeError(f"{self.what}: {name}={quoted(value)} is no array") from error
+            value = value.astype(object) if value.dtype.kind in "US" else value
+        if kind and kind != str(value.dtype):
+            raise DTypeError(f"{self.what}: {name} is {value.dtype}, expected {kind}")
+        if shape is not None and not _fits(value.shape, shape):
+            raise ShapeError(f"{self.what}: {name} has shape {value.shape}, expected {shape}")
+        return value
 
     def explain(self, *args: Any, **named: Any) -> str:
         """Returns the steps; with inputs, also the kernels that run them and their memory."""
@@ -209,7 +211,7 @@ class Net:
         from clprim.graph.explain import explained
 
         self._plan.traced_anew()
-        _, ran = self._run(self._named(args, named))
+        _, ran = self._run(self._bound(args, named))
         return "\n\n".join([text, *map(explained, ran)])
 
     def graph(self, *args: Any, **named: Any) -> Graph:
@@ -223,7 +225,7 @@ class Net:
                 is launched.
         """
         self._plan.traced_anew()
-        outputs, ran = self._run(self._named(args, named))
+        outputs, ran = self._run(self._bound(args, named))
         whole = all(isinstance(v, Array) for v in outputs)
         if len(ran) != 1 or not whole or len(ran[0].replay.graph.outputs) != len(outputs):
             raise DefinitionError(
@@ -241,7 +243,7 @@ class Net:
         Kernels of nodes that became one are the last one's, and what the device computes where the
         plan is cut is left out.
         """
-        given = self._named(args, named)
+        given = self._bound(args, named)
         self._run(given)
         with profile() as found:
             _, ran = self._run(given)
@@ -257,7 +259,7 @@ class Net:
 
     def profile(self, *args: Any, **named: Any) -> Any:
         """Runs the model and returns its profile: ``print(p.table())`` has a row a kernel."""
-        given = self._named(args, named)
+        given = self._bound(args, named)
         self._run(given)
         with profile() as found:
             self._run(given)
@@ -279,12 +281,6 @@ class Net:
             Path(path).write_bytes(whole.SerializeToString())
         except (OSError, ValueError) as error:
             raise DefinitionError(f"{self.what}: {path}: {error}") from error
-
-    def _named(self, args: Any, named: Any) -> dict[str, Any]:
-        if len(args) == 1 and isinstance(args[0], Mapping):
-            named, args = args[0], ()
-        given = {**dict(zip(self.inputs, args, strict=False)), **named}
-        return {n: given.get(n) for n in self.inputs}
 
 
 def _on_device(value: Any) -> Any:

@@ -82,11 +82,25 @@ def test_a_negative_size_is_free(device):
         ((numbers(3, 4).astype(np.float64), numbers(4, 2)), cp.DTypeError, "float64"),
         ((numbers(3, 4),) * 3, cp.ShapeError, "3 inputs"),
         (({"x": numbers(3, 4), "z": numbers(4, 2)},), cp.ShapeError, "'z'"),
+        ((None, numbers(4, 2)), cp.ShapeError, "missing"),
+        (([[1.0] * 4], numbers(4, 2)), cp.DTypeError, "float64, expected float32"),
+        (([[1.0] * 4, [1.0]], numbers(4, 2)), cp.DTypeError, "no array"),
+        (("a", numbers(4, 2)), cp.DTypeError, "object, expected float32"),
     ],
 )
-def test_inputs_that_do_not_fit_are_refused(args, error, text):
+@pytest.mark.parametrize("call", ["__call__", "explain", "profile", "times", "graph"])
+def test_inputs_that_do_not_fit_are_refused(args, error, text, call):
     with pytest.raises(error, match=text):
-        clprim.onnx.load(model(LINEAR))(*args)
+        getattr(clprim.onnx.load(model(LINEAR)), call)(*args)
+
+
+@pytest.mark.refusal
+def test_device_arrays_that_do_not_fit_are_refused(device):
+    net, w = clprim.onnx.load(model(LINEAR)), cp.asarray(numbers(4, 2))
+    with pytest.raises(cp.DTypeError, match="x is float64, expected float32"):
+        net(cp.asarray(numbers(3, 4).astype(np.float64)), w)
+    with pytest.raises(cp.ShapeError, match=r"x has shape \(3, 5\)"):
+        net(cp.asarray(numbers(3, 5)), w)
 
 
 def test_each_size_is_compiled_once_and_old_plans_stay(device):
