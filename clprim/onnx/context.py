@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ class Context:
         self.step: Step = None  # type: ignore[assignment]
         self.computed = False
         self.asked: set[int] = set()  # ids of device arrays that were wanted on the host
-        self.scope: Mapping[str, Any] = {}
+        self.scope: MutableMapping[str, Any] = {}
         self.weights: dict[int, PackedWeight] = {}  # constants on the device, by their memory
         self._kept: dict[int, Any] = {}
         self._uploads: dict[int, Any] = {}
@@ -99,8 +100,8 @@ class Context:
     def run(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
         """Runs a graph that is an attribute; it sees the names around its node."""
         outer, step = self.scope, self.step
-        scope = {**outer, **program.constants}
-        scope.update(zip(program.inputs, inputs, strict=False))
+        given = dict(zip(program.inputs, inputs, strict=False))
+        scope = ChainMap(given, program.constants, outer)
         try:
             run_steps(self, program.steps, scope)
             return [scope[name] for name in program.outputs]
@@ -114,8 +115,8 @@ class Context:
             warnings.warn(text, stacklevel=2)
 
 
-def run_steps(context: Context, steps: Sequence[Step], scope: dict[str, Any]) -> None:
-    """Runs steps in order; results go into the scope."""
+def run_steps(context: Context, steps: Sequence[Step], scope: ChainMap[str, Any]) -> None:
+    """Runs steps in order; results go into the first of the maps."""
     for step in steps:
         inputs = [scope[name] if name else None for name in step.inputs]
         context.scope = scope

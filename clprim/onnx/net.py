@@ -212,7 +212,7 @@ class Net:
 
         self._plan.traced_anew()
         _, ran = self._run(self._bound(args, named))
-        return "\n\n".join([text, *map(explained, ran)])
+        return "\n\n".join([text, *(explained(segment.compiled) for segment in ran)])
 
     def graph(self, *args: Any, **named: Any) -> Graph:
         """Returns the graph that runs the model for inputs of these shapes, and can be saved.
@@ -226,16 +226,16 @@ class Net:
         """
         self._plan.traced_anew()
         outputs, ran = self._run(self._bound(args, named))
+        found = ran[0].compiled.replay.graph if len(ran) == 1 and ran[0].compiled else None
         whole = all(isinstance(v, Array) for v in outputs)
-        if len(ran) != 1 or not whole or len(ran[0].replay.graph.outputs) != len(outputs):
+        if found is None or not whole or len(found.outputs) != len(outputs):
             raise DefinitionError(
                 f"{self.what}: {len(ran)} graphs run it, and what the host computes between or "
                 "behind them; one is needed"
             )
-        found = ran[0].replay.graph
-        names = [n for n in ran[0].names if n in self._program.outputs]
-        order = [names.index(n) for n in self._program.outputs]
-        return replace(found, outputs=tuple(found.outputs[k] for k in order))
+        places = ran[0].results.places
+        ordered = tuple(found.outputs[places[n].number] for n in self._program.outputs)
+        return replace(found, outputs=ordered)
 
     def times(self, *args: Any, **named: Any) -> list[NodeTime]:
         """Runs the model and returns where the device's time went, by node, the longest first.
@@ -247,7 +247,7 @@ class Net:
         self._run(given)
         with profile() as found:
             _, ran = self._run(given)
-        steps = [step for compiled in ran for step in compiled.replay.steps]
+        steps = [s for segment in ran if segment.compiled for s in segment.compiled.replay.steps]
         events, seconds = iter(found.events), dict[str, list[float]]()
         for step in steps:
             name = step.launch.parts()[-1].code.name

@@ -9,20 +9,20 @@ that reach it.
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections import ChainMap, OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.call.packed import PackedWeight
 from clprim.graph import check, frozen
-from clprim.graph.graph import Buffer, Graph
+from clprim.graph.graph import Buffer
 from clprim.graph.jit import Compiled
-from clprim.graph.trace import Trace, traced
-from clprim.onnx.context import Context, run_step
+from clprim.graph.trace import traced
+from clprim.onnx.context import Context, run_steps
 from clprim.onnx.model import Program, Step
 from clprim.onnx.source import Source
 from clprim.onnx.values import Stored
@@ -42,69 +42,42 @@ _WHOLE = b"whole"
 Scope = dict[str, Any]
 
 
-class Segment(Compiled):
-    """What runs some steps for one signature.
+class Place(NamedTuple):
+    """Stands for an array of the device: of what was given, or of what is made."""
 
-    Attributes:
-        names: Of the values that are arrays of the device, in the order of the graph's outputs.
-    """
-
-    def __init__(
-        self, device: Device, graph: Graph, results: _Order, names: Sequence[str], **options: Any
-    ) -> None:
-        super().__init__(device, graph, results, **options)
-        self.names = tuple(names)
+    number: int
+    given: bool
 
 
-class _Order:
-    """Results in order: what is made, and what was given and is passed on.
-
-    Attributes:
-        given: Of each its number among what was given; None of what is made.
-    """
-
-    def __init__(self, arrays: Sequence[Any], given: Sequence[Any]) -> None:
-        known = {id(array): n for n, array in enumerate(given)}
-        self.given = [known.get(id(array)) for array in arrays]
-
-    def __call__(self, make: Callable[[int], Any], given: Sequence[Any]) -> list[Any]:
-        made = itertools.count()
-        return [make(next(made)) if n is None else given[n] for n in self.given]
-
-
-class Packer:
-    """Takes the device's arrays out of values, and puts others in their places.
+class Form:
+    """Values by name, with places for the device's arrays.
 
     Args:
-        scope: Values by name.
+        scope: The values.
+        given: Arrays that were there before.
 
     Attributes:
-        arrays: In order.
+        arrays: Those that were not, in order.
         key: What tells the rest apart: names, shapes, dtypes, strides, values of the host.
-        names: Of values that are arrays.
+        places: The values with places for arrays.
     """
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, given: Sequence[Any] = ()) -> None:
         self.arrays: list[Array] = []
+        self._given = {id(array): n for n, array in enumerate(given)}
         key: list[Hashable] = []
-        self.form = {name: self._read(value, key) for name, value in scope.items()}
+        self.places = {name: self._read(value, key) for name, value in scope.items()}
         self.key: Hashable = (tuple(scope), tuple(key))
-        self.names = [name for name, value in scope.items() if isinstance(value, Array)]
-
-    @staticmethod
-    def of(form: Any) -> Packer:
-        """Returns one that puts arrays in the places that another one knew."""
-        found = Packer({})
-        found.form = form
-        return found
 
     def _read(self, value: Any, key: list[Hashable]) -> Any:
         if isinstance(value, Array):
+            if id(value) in self._given:
+                return Place(self._given[id(value)], True)
             key.append((value.shape, value.strides, value.dtype, value.offset))
             same = [n for n, a in enumerate(self.arrays) if a.base_data is value.base_data]
             key.append(same[0] if same else -1)
             self.arrays.append(value)
-            return len(self.arrays) - 1
+            return Place(len(self.arrays) - 1, False)
         if isinstance(value, Stored):
             key.append(value.dtype)
             return Stored(self._read(value.codes, key), value.dtype)
@@ -114,30 +87,19 @@ class Packer:
         if isinstance(value, np.ndarray):
             data = tuple(value.flat) if value.dtype.kind == "O" else value.tobytes()
             key.append((value.dtype.str, value.shape, data))
-        return _Kept(value)
+        return value
 
-    def scope(self, arrays: Sequence[Any]) -> Scope:
-        """Returns the values with other arrays."""
-        return {name: _filled(form, arrays) for name, form in self.form.items()}
-
-
-class _Kept:
-    """A value that is no array of the device."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    def __call__(self, make: Callable[[int], Any], given: Sequence[Any] = ()) -> Scope:
+        """Returns the values with other arrays in the places."""
+        return {name: _filled(value, make, given) for name, value in self.places.items()}
 
 
-def _filled(form: Any, arrays: Sequence[Any]) -> Any:
-    if isinstance(form, _Kept):
-        return form.value
-    if isinstance(form, Stored):
-        return Stored(_filled(form.codes, arrays), form.dtype)
-    if isinstance(form, list):
-        return [_filled(each, arrays) for each in form]
-    return arrays[form]
+def _filled(value: Any, make: Callable[[int], Any], given: Sequence[Any]) -> Any:
+    if isinstance(value, Place):
+        return given[value.number] if value.given else make(value.number)
+    if isinstance(value, Stored):
+        return Stored(_filled(value.codes, make, given), value.dtype)
+    return [_filled(v, make, given) for v in value] if isinstance(value, list) else value
 
 
 class Plan:
@@ -153,7 +115,7 @@ class Plan:
     def __init__(self, what: str, program: Program, context: Context, source: Source) -> None:
         self.what, self.program, self.context, self.source = what, program, context, source
         self.kept = bool(source.digest) and not check.is_on()
-        self._known: OrderedDict[Hashable, _Steps] = OrderedDict()
+        self._known: OrderedDict[Hashable, Segment] = OrderedDict()
         self._needed = _needed(program)
 
     def __call__(self, device: Device, scope: Scope) -> tuple[list[Any], list[Segment]]:
@@ -164,26 +126,26 @@ class Plan:
             scope: Its inputs by name; arrays of the host are a part of the signature.
 
         Returns:
-            The outputs, and what ran.
+            The outputs, and what ran kernels.
         """
         at, ran, steps = 0, list[Segment](), self.program.steps
         while True:
-            given = Packer(scope)
+            given = Form(scope)
             key = device.index, at, given.key
             segment = self._known.get(key)
             if segment is None:
-                segment = _Steps(self, device, at, given)
+                segment = Segment(self, device, at, given)
                 self._known[key] = segment
                 if len(self._known) > MOST_SIGNATURES * 4:
                     self._known.popitem(last=False)
             self._known.move_to_end(key)
             scope = segment(given.arrays)
-            ran += segment.compiled
+            ran += [segment] if segment.compiled else []
             at = segment.end
             if at == len(steps):
                 whole = ChainMap(scope, self.program.constants)
                 return [whole[name] for name in self.program.outputs], ran
-            run_eagerly(self.context, self.program, steps[at : at + 1], scope)
+            run_steps(self.context, steps[at : at + 1], ChainMap(scope, self.program.constants))
             at += 1
             scope = {n: v for n, v in scope.items() if n in self._needed[at]}
 
@@ -213,19 +175,8 @@ class Plan:
         return self._needed[at]
 
 
-def run_eagerly(context: Context, program: Program, steps: Sequence[Step], scope: Scope) -> None:
-    """Runs steps over values; the results go into the scope."""
-    constants = program.constants
-    for step in steps:
-        whole = ChainMap(scope, constants)
-        context.scope = whole
-        inputs = [whole[name] if name else None for name in step.inputs]
-        results = run_step(context, step, inputs)
-        scope.update((n, v) for n, v in zip(step.outputs, results, strict=False) if n)
-
-
-class _Steps:
-    """Steps that one trace notes.
+class Segment:
+    """Steps that one trace notes, for one signature.
 
     Args:
         plan: The program's.
@@ -235,59 +186,56 @@ class _Steps:
 
     Attributes:
         end: The number of the step behind the last.
-        compiled: What runs them: nothing where none launches a kernel.
+        results: The values that are still needed then.
+        compiled: What makes their arrays; None where no kernel is launched.
         thawed: Whether that came from disk.
     """
 
-    def __init__(self, plan: Plan, device: Device, start: int, given: Packer) -> None:
+    results: Form
+
+    def __init__(self, plan: Plan, device: Device, start: int, given: Form) -> None:
         self._plan, self._device, self._given = plan, device, given
-        self.end, self.compiled, self.thawed = start, list[Segment](), False
+        self.end, self.thawed = start, False
+        self.compiled: Compiled | None = None
         kept = start == 0 and plan.kept and disk_cache.default_cache() is not None
         if kept and self._thaw():
             return
         self._trace(start)
         if kept and self.compiled and self.end == len(plan.program.steps):
-            self._freeze()
+            self._freeze(self.compiled)
 
     def _trace(self, start: int) -> None:
         plan, given, found = self._plan, self._given, dict[str, Any]()
-        context, steps = plan.context, plan.program.steps
-
-        def call() -> None:
-            found.update(given.scope(given.arrays))
-            for number in range(start, len(steps)):
-                run_eagerly(context, plan.program, steps[number : number + 1], found)
-                self.end = number + 1
+        steps, whole = plan.program.steps, ChainMap(found, plan.program.constants)
 
         def until_cut() -> None:
+            found.update(given(given.arrays.__getitem__))
             try:
-                call()
+                for number in range(start, len(steps)):
+                    run_steps(plan.context, steps[number : number + 1], whole)
+                    self.end = number + 1
             except tracing.TraceEndedError:
                 if self.end == len(steps):
                     raise
 
         trace, graph, _ = traced(plan.what, until_cut, given.arrays)
-        self._results = Packer({n: v for n, v in found.items() if n in plan.needed(self.end)})
-        self._order = _Order(self._results.arrays, given.arrays)
-        self._compile(trace, graph)
-
-    def _compile(self, trace: Trace, graph: Graph) -> None:
-        pairs = zip(self._results.arrays, self._order.given, strict=True)
-        outputs = tuple(trace.operand(array) for array, n in pairs if n is None)
-        if not outputs:
+        needed = {n: v for n, v in found.items() if n in plan.needed(self.end)}
+        self.results = Form(needed, given.arrays)
+        if not self.results.arrays:
             return
-        weights = self._plan.context.weights
+        weights = plan.context.weights
         for buffer in {b for node in graph.nodes for b in node.buffers()}:
             if buffer.kind == "constant" and buffer.weight is None:
                 buffer.weight = weights.get(id(buffer.memory))
-        whole = Graph(graph.what, graph.inputs, graph.nodes, outputs)
-        self.compiled = [Segment(self._device, whole, self._order, self._results.names)]
+        outputs = tuple(map(trace.operand, self.results.arrays))
+        self.compiled = Compiled(self._device, replace(graph, outputs=outputs), self.results)
 
     def __call__(self, arrays: Sequence[Any]) -> Scope:
         """Runs the steps and returns the values that are still needed."""
-        if self.compiled:
-            return self._results.scope(self.compiled[0](arrays))
-        return self._results.scope(self._order(lambda number: None, arrays))
+        if self.compiled is None:
+            return self.results(lambda number: None, arrays)
+        found: Scope = self.compiled(arrays)
+        return found
 
     # --- on disk ---------------------------------------------------------------------------------
 
@@ -298,18 +246,17 @@ class _Steps:
                 table_of(device).choices, version_of_sources())  # fmt: skip
         return hashlib.sha256(f"onnx:{told!r}".encode()).hexdigest()
 
-    def _freeze(self) -> None:
+    def _freeze(self, compiled: Compiled) -> None:
         """Keeps what was planned; where something was computed of weights, with all of theirs."""
         names, source = self._plan.names_of_weights(), self._plan.source
-        graph = self.compiled[0].replay.graph
-        before = {b for n in self.compiled[0].traced.nodes for b in n.buffers()}
+        graph = compiled.replay.graph
+        before = {b for n in compiled.traced.nodes for b in n.buffers()}
         now = {b for n in graph.nodes for b in n.buffers() if b.kind == "constant"}
-        beside = self._results.form, self._results.names, self._order.given
 
         def name_of(buffer: Buffer) -> str | None:
             return names.get(id(buffer.memory))
 
-        data = frozen.freeze(self._device, graph, name_of, beside)
+        data = frozen.freeze(self._device, graph, name_of, self.results.places)
         if data is None:
             return
         key = self._key(source.digest)
@@ -326,14 +273,12 @@ class _Steps:
         if data is None:
             return False
         try:
-            graph, beside = frozen.thaw(device, data, plan.weight)
+            graph, places = frozen.thaw(device, data, plan.weight)
         except Exception:  # whatever a pickle of another make does
             return False
-        form, names, places = beside
-        self._results = Packer.of(form)
-        self._order = _Order((), ())
-        self._order.given = places
-        self.compiled = [Segment(device, graph, self._order, names, planned=True)]
+        self.results = Form({})
+        self.results.places = places
+        self.compiled = Compiled(device, graph, self.results, planned=True)
         self.end, self.thawed = len(plan.program.steps), True
         return True
 
