@@ -14,6 +14,7 @@ from clprim.ops import optim, registry  # noqa: F401
 
 if TYPE_CHECKING:
     from clprim.ops.attention.attention import *
+    from clprim.ops.attention.cached import *
     from clprim.ops.attention.multi_head import *
     from clprim.ops.attention.multi_head_gradient import *
     from clprim.ops.attention.rotary import *

@@ -7,10 +7,10 @@ from typing import Any
 
 from clprim import ops
 from clprim.errors import DefinitionError
-from clprim.onnx.context import elsewhere
 from clprim.onnx.operators.elementwise import string
+from clprim.onnx.operators.shape import padded
 from clprim.onnx.table import handler
-from clprim.onnx.values import BOOL, BYTE, INT64
+from clprim.onnx.values import INT64
 
 _MICROSOFT = "com.microsoft"
 
@@ -31,36 +31,32 @@ def _behind(past: Any, new: Any) -> Any:
     return new if past is None else ops.cat([past, new], 2)
 
 
+_SCORES = "products", "capped", "masked", "weights"
+
+
 @handler("Attention")
 def _attention(
     context: Any, q: Any, k: Any, v: Any, mask: Any = None, past_k: Any = None,
-    past_v: Any = None, length: Any = None, *, is_causal: bool = False,
-    scale: float | None = None, softcap: float = 0.0, **told: Any,
+    past_v: Any = None, lengths: Any = None, *, is_causal: bool = False,
+    scale: float | None = None, softcap: float = 0.0, qk_matmul_output_mode: int = 0, **told: Any,
 ) -> Any:  # fmt: skip
-    special = (
-        softcap
-        or length is not None
-        or context.wanted(3)
-        or (is_causal and (past_k is not None or mask is not None))
-        or any(t.dtype.itemsize < 4 for t in (q, k, v))
-        or scale == 0
-        or max(told.get(f"{side}_window_size", -1) for side in ("left", "right")) >= 0
-    )
-    if special:
-        given = [q, k, v, mask, past_k, past_v, length]
-        return elsewhere(context, context.step, given[: len(context.step.inputs)])
-    flat = q.ndim == 3
+    flat, new = q.ndim == 3, q.shape[-2]
     if flat:
         q, k, v = (heads(t, told[f"{n}_num_heads"]) for t, n in ((q, "q"), (k, "kv"), (v, "kv")))
     k, v = _behind(past_k, k), _behind(past_v, v)
     more = 0 if mask is None else k.shape[2] - mask.shape[-1]
-    if more > 0 and mask.dtype == BOOL:
-        mask = ops.pad(mask.astype(BYTE), (0, more)).astype(BOOL)
-    elif more > 0:
-        mask = ops.pad(mask, (0, more), value=-math.inf)
-    grouped = q.shape[1] != k.shape[1]
-    y = ops.scaled_dot_product_attention(q, k, v, mask, 0.0, is_causal, scale, grouped)
-    return joined(y) if flat else y, k, v
+    if more > 0:
+        mask = padded(mask, [*[(0, 0)] * (mask.ndim - 1), (0, more)], fill=-math.inf)
+    past = 0 if past_k is None else past_k.shape[2]
+    shown = _SCORES[qk_matmul_output_mode] if context.wanted(3) else None
+    found = ops.cached_attention(
+        q, k, v, mask, scale=scale, softcap=softcap, is_causal=is_causal, lengths=lengths,
+        past=past if lengths is None else string("y0 = x0 - w0;", INT64, lengths, new),
+        window=tuple(told.get(f"{side}_window_size", -1) for side in ("left", "right")),
+        enable_gqa=q.shape[1] != k.shape[1], scores=shown,
+    )  # fmt: skip
+    y, scores = found if shown else (found, None)
+    return joined(y) if flat else y, k, v, scores
 
 
 @handler("RotaryEmbedding")
@@ -113,8 +109,6 @@ def _multi_head_attention(
 ) -> Any:  # fmt: skip
     if k is None or q.ndim != 3 or cache is not None:
         raise DefinitionError("MultiHeadAttention of packed arrays or with a shared cache")
-    if unidirectional and past_k is not None:
-        raise DefinitionError("MultiHeadAttention: unidirectional with a past")
     if bias is not None:
         n = q.shape[-1]
         q = ops.add(q, bias[:n])
@@ -122,13 +116,17 @@ def _multi_head_attention(
             k, v = ops.add(k, bias[n : n + k.shape[-1]]), ops.add(v, bias[n + k.shape[-1] :])
     q, k, v = (heads(t, num_heads) if t.ndim == 3 else t for t in (q, k, v))
     k, v, mask = _behind(past_k, k), _behind(past_v, v), added
-    if padding is not None:
+    lengths = padding if padding is not None and padding.shape == q.shape[:1] else None
+    if padding is not None and lengths is None:
         if padding.ndim != 2 or padding.shape[1] != k.shape[2]:
             raise DefinitionError(f"MultiHeadAttention: key_padding_mask of shape {padding.shape}")
         hidden = string("y0 = x0 ? 0 : w0;", q.dtype, padding, mask_filter_value)
         hidden = hidden.reshape((padding.shape[0], 1, 1, padding.shape[1]))
         mask = hidden if mask is None else ops.add(mask, hidden)
-    y = ops.scaled_dot_product_attention(q, k, v, mask, 0.0, unidirectional, scale or None)
+    y = ops.cached_attention(
+        q, k, v, mask, scale=scale or None, is_causal=unidirectional, lengths=lengths,
+        past=0 if past_k is None else past_k.shape[2],
+    )  # fmt: skip
     return joined(y), k, v
 
 
@@ -140,8 +138,6 @@ def _group_query_attention(
     softcap: float = 0.0, do_rotary: bool = False, rotary_interleaved: bool = False,
     local_window_size: int = -1, scale: float = 0.0,
 ) -> Any:  # fmt: skip
-    if softcap or positions is not None or bias is not None:
-        raise DefinitionError("GroupQueryAttention with a soft cap, positions or a bias")
     if k is None:
         size = q.shape[-1] // (num_heads + 2 * kv_num_heads)
         ends = num_heads * size, (num_heads + kv_num_heads) * size
@@ -149,15 +145,16 @@ def _group_query_attention(
     q, k, v = heads(q, num_heads), heads(k, kv_num_heads), heads(v, kv_num_heads)
     new, past = q.shape[2], 0 if past_k is None else past_k.shape[2]
     if do_rotary:
-        angles = [t[past : past + new].reshape((1, new, t.shape[1])) for t in (cos, sin)]
+        angles = [cos, sin, positions]
+        if positions is None:
+            angles = [t[past : past + new].reshape((1, new, t.shape[1])) for t in (cos, sin)]
         told: Any = {"rotary_embedding_dim": 2 * cos.shape[-1], "interleaved": rotary_interleaved}
         q, k = (rotated(t, *angles, **told) for t in (q, k))
     if past:
         k, v = _behind(past_k, k), _behind(past_v, v)
-    # A query sees keys up to its own place, and those of its row that are there.
-    rule = "j <= i" + (f" && j > i - {local_window_size}" if local_window_size > 0 else "")
-    text = f"long i = (long)coord(2) + {past}, j = coord(3); y0 = ({rule}) && j <= x0;"
-    seen = lengths.reshape((-1, 1, 1, 1))
-    mask = string(text, BOOL, seen, shape=(seen.shape[0], 1, new, k.shape[2]))
-    y = ops.scaled_dot_product_attention(q, k, v, mask, 0.0, False, scale or None, True)
+    y = ops.cached_attention(
+        q, k, v, bias, scale=scale or None, softcap=softcap, is_causal=True, past=past,
+        lengths=string("y0 = x0 + 1;", INT64, lengths.reshape(-1)), enable_gqa=True,
+        window=(max(local_window_size, 0) - 1, -1),
+    )  # fmt: skip
     return joined(y), k, v

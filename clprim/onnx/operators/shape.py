@@ -196,5 +196,5 @@ def padded(x: Any, borders: Sequence[Any], mode: str = "constant", fill: Any = 0
     if not any(flat):
         return x
     if x.dtype == BOOL:
-        return padded(x.astype(BYTE), borders, mode, int(fill)).astype(BOOL)
+        return padded(x.astype(BYTE), borders, mode, int(fill > 0)).astype(BOOL)
     return ops.pad(x, flat, mode, fill if mode == "constant" else None)
