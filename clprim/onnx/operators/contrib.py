@@ -66,4 +66,9 @@ def _fast_gelu(x: Any, bias: Any = None) -> Any:
 
 @handler("QuickGelu", domain=_DOMAIN)
 def _quick_gelu(x: Any, *, alpha: float = 1.702) -> Any:
-    return string("y0 = x0 / (1 + exp(-w0 * x0));", x.dtype, x, alpha)
+    return ops.swish(x, alpha)
+
+
+@handler("SwiGLU", domain=_DOMAIN)
+def _swiglu(x: Any, gate: Any) -> Any:
+    return ops.mul(ops.silu(x), gate)

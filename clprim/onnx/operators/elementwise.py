@@ -115,11 +115,6 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
     return string("y0 = x0 != 0 ? x1 : x2;", a.dtype, condition, a, b)
 
 
-@handler("SwiGLU", domain="com.microsoft")
-def _swiglu(x: Any, gate: Any) -> Any:
-    return string("y0 = x0 / (1 + exp(-x0)) * x1;", x.dtype, x, gate)
-
-
 # --- of one array --------------------------------------------------------------------------------
 
 
@@ -145,27 +140,9 @@ def _prelu(context: Any, x: Any, slope: Any) -> Any:
     return string("y0 = x0 > 0 ? x0 : x0 * x1;", x.dtype, x, slope)
 
 
-_STRINGS = {
-    "HardSigmoid": ("y0 = clamp(x0 * w0 + w1, (typeof_x0)0, (typeof_x0)1);", "alpha", "beta"),
-    "Selu": ("y0 = x0 > 0 ? w1 * x0 : w1 * (w0 * exp(x0) - w0);", "alpha", "gamma"),
-    "ThresholdedRelu": ("y0 = x0 > w0 ? x0 : 0;", "alpha"),
-    "Swish": ("y0 = x0 / (1 + exp(-w0 * x0));", "alpha"),
-    "Shrink": ("y0 = x0 < -w0 ? x0 + w1 : x0 > w0 ? x0 - w1 : 0;", "lambd", "bias"),
-    "ParametricSoftplus": ("y0 = w0 * log(1 + exp(w1 * x0));", "alpha", "beta"),
-    "ScaledTanh": ("y0 = w0 * tanh(w1 * x0);", "alpha", "beta"),
-    "Affine": ("y0 = w0 * x0 + w1;", "alpha", "beta"),
-}
-
-
-def _parametric(text: str, *names: str) -> Any:
-    def run(x: Any, **told: Any) -> Any:
-        return string(text, x.dtype, x, *(told[name] for name in names))
-
-    return run
-
-
-for _name, _string in _STRINGS.items():
-    handler(_name)(_parametric(*_string))
+@handler("HardSigmoid")
+def _hard_sigmoid(x: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Any:
+    return string("y0 = clamp(x0 * w0 + w1, (typeof_x0)0, (typeof_x0)1);", x.dtype, x, alpha, beta)
 
 
 @handler("IsInf")

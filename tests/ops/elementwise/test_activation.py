@@ -65,6 +65,29 @@ def check(found, expected, host, unit=2.0**-24):
     assert (np.abs(found - expected) <= error)[~np.isnan(expected)].all()
 
 
+# What PyTorch has not, by the definition.
+DEFINED = {
+    "selu": ((0.5, 2.0), lambda x: 2 * np.where(x > 0, x, 0.5 * np.expm1(x))),
+    "swish": ((1.7,), lambda x: x / (1 + np.exp(-1.7 * x))),
+    "shrink": ((0.5, 0.2), lambda x: np.where(np.abs(x) > 0.5, x - np.sign(x) * 0.2, x * 0)),
+}
+
+
+@pytest.mark.parametrize("name", DEFINED)
+def test_against_the_definition(device, name):
+    numbers, exact = DEFINED[name]
+    host = samples((3, 5, 7))
+    with np.errstate(all="ignore"):
+        expected = exact(host.astype(np.float64))
+    found = getattr(ops, name)(cp.asarray(host), *numbers).get()
+    np.testing.assert_allclose(found, expected, rtol=4e-6, atol=1e-30)
+    at, grad = np.linspace(-2.93, 3.1, 41), np.linspace(1, 2, 41)
+    arrays = (cp.asarray(a.astype(np.float32)) for a in (grad, at))
+    slope = (exact(at + 1e-6) - exact(at - 1e-6)) / 2e-6
+    found = getattr(ops, f"{name}_backward")(*arrays, *numbers).get()
+    np.testing.assert_allclose(found, grad * slope, rtol=2e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("memory_format", ["contiguous", "channels_last"])
 @pytest.mark.parametrize("name", CALLS)
 def test_against_torch(device, functional, name, memory_format):
