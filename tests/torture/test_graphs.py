@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from collections import Counter
 
 import pytest
 from typer.testing import CliRunner
@@ -9,8 +10,10 @@ from typer.testing import CliRunner
 import clprim as cp
 from bench.__main__ import app
 from bench.torture.case import WrongError
-from bench.torture.graphs import run
+from bench.torture.draw import Draw
+from bench.torture.graphs import networks, run
 from bench.torture.graphs.compare import compared
+from bench.torture.graphs.draw import Drawing
 from bench.torture.graphs.functions import draw_program
 from bench.torture.graphs.program import Given, Program
 from bench.torture.graphs.shrink import shrunk
@@ -25,9 +28,29 @@ def test_drawn_graphs_are_what_they_are_uncompiled(device):
 
 
 def test_a_graph_is_drawn_the_same_from_the_same_seed():
-    first, again, other = (draw_program(SEED, n) for n in (1, 1, 2))
+    first, again, other = (draw_program(SEED, n) for n in (1, 1, 5))
     assert first == again != other
     assert "def f(" in first[1].script()
+
+
+def test_some_functions_have_the_same_lines_in_another_order():
+    (_, first), (_, second) = (draw_program(SEED, n) for n in (0, 1))
+    assert first.lines != second.lines and sorted(first.lines) == sorted(second.lines)
+    assert first.returned == second.returned
+
+
+def test_what_networks_repeat_meets_the_passes_for_it(device):
+    changed = Counter()
+    for number, part in enumerate(networks.PARTS):
+        drawing = Drawing(Draw(SEED + 1, number), (SEED,), "smooth")
+        shape = (6, 8) if part is networks.gradients else (2, 16, 5, 6)
+        last = ".transpose(0, 2, 3, 1).copy().transpose(0, 3, 1, 2)" if len(shape) == 4 else ""
+        drawing.add(Given("a0", shape, "float32", last, kind="smooth"))
+        assert part(drawing)
+        assert not compared(drawing.program(), "smooth", changed)
+    assert {"fold", "recompute"} <= {*changed}
+    if device.traits.is_cpu:
+        assert {"gates", "reads"} <= {*changed}
 
 
 A, C = Given("a0", (4, 6), "float32"), Given("c1", (6,), "float32")

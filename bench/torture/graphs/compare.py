@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -19,17 +20,22 @@ _SMOOTH = {"float16": 100.0, "float32": 8192.0, "float64": 2.0**13}
 _ZEROS = dict.fromkeys(_SMOOTH, 2.0**-30)
 
 
-def compared(program: Program, mode: str) -> str:
+def compared(program: Program, mode: str, changed: Counter[str] | None = None) -> str:
     """Returns how the compiled function differs; nothing where it does not.
+
+    Args:
+        program: The function.
+        mode: Of its numbers.
+        changed: By the names of passes that say what they do: of how many graphs; is counted on.
 
     Raises:
         ClprimError: What one of the two raises.
     """
     with cp.options(convolution_error=program.error):
-        return _compared(program, mode)
+        return _compared(program, mode, Counter() if changed is None else changed)
 
 
-def _compared(program: Program, mode: str) -> str:
+def _compared(program: Program, mode: str, changed: Counter[str]) -> str:
     names = [g.name for g in program.arguments]
     frozen = tuple(g.name for g in program.given if g.frozen)
     captured = [g.name for g in program.given if g.name[0] == "c"]
@@ -52,6 +58,8 @@ def _compared(program: Program, mode: str) -> str:
         if units is None:
             views = results[1][2]
             known = compiled._compiled([views[name] for name in names], {})
+            notes = known.replay.graph.notes
+            changed.update({note.partition(":")[0] for note in notes})
             units = _units(mode, known.traced, known.replay.graph)
             if units is None:
                 return ""

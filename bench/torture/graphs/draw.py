@@ -26,7 +26,10 @@ _LIMITS = {
     "bits": {"int32": 2.0**30, "int64": 2.0**60},
 }
 # Shapes of a function's main array.
-_SHAPES = ((2, 8, 5, 6), (1, 4, 8, 8), (2, 8, 4, 4), (6, 16), (3, 5, 8), (2, 4, 6), (33,), (4, 4))
+_SHAPES = (
+    *((2, 8, 5, 6), (1, 4, 8, 8), (2, 8, 4, 4), (2, 16, 4, 3)),
+    *((6, 16), (3, 5, 8), (2, 4, 6), (33,), (4, 4)),
+)
 _STEPS = ("", "", "[1:]", "[:, ::2]", "[:, 1:-1]", "[::-1]", ".T", "[..., :-1]", "[:1]")
 
 
@@ -116,13 +119,21 @@ class Drawing:
         """How large a value's numbers get at most."""
         return self.bounds[value.root]
 
-    def new(self, shape: Sequence[int], dtype: str, most: int = 3, kind: str = "") -> Value:
-        """A further thing that is given, mostly an argument."""
+    def new(
+        self,
+        shape: Sequence[int],
+        dtype: str,
+        most: int = 3,
+        kind: str = "",
+        *,
+        stays: bool = False,
+    ) -> Value:
+        """A further thing that is given, mostly an argument; one that `stays` is frozen."""
         number = len(self._given)
         kind = kind or {"bits": "special"}.get(self.mode, self.mode)
         if not dtype.startswith("float") and kind != "index":
             kind = "whole"
-        chance = self.draw.random.random()
+        chance = 1.0 if stays else self.draw.random.random()
         letter = "c" if chance < 0.15 else "a"
         given = Given(
             f"{letter}{number}",

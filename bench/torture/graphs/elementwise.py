@@ -70,7 +70,7 @@ def one(d: Drawing) -> bool:
     """An operator of one array."""
     v = d.pick()
     known = [t for t, (modes, _, _) in _ONE.items() if d.mode in modes]
-    text = d.few(_PLAIN_ONE if d.plain else known)
+    text = d.few(_PLAIN_ONE, 1) if d.plain else d.few(known)
     if v is None or v.dtype == "bool" or (not v.is_float and any(f in text for f in _FLOATS)):
         return False
     _, times, more = _ONE[text]
@@ -86,7 +86,8 @@ def two(d: Drawing) -> bool:
         b: Value | None = d.new(d.draw.broadcast(a.shape), a.dtype)
     else:
         b = d.pick(lambda v: v.dtype == a.dtype and broadcasts(a, v))
-    text = d.few(_PLAIN_TWO if d.plain else [t for t, (m, _) in _TWO.items() if d.mode in m])
+    known = [t for t, (modes, _) in _TWO.items() if d.mode in modes]
+    text = d.few(_PLAIN_TWO, 1) if d.plain else d.few(known)
     if b is None or (" / " in text and not a.is_float):
         return False
     if d.draw.chance(0.5):

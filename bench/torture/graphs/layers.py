@@ -224,7 +224,7 @@ def moved(d: Drawing) -> bool:
         f"{x.name}.reshape(-1)",
     ]
     if d.draw.chance(0.6):
-        return d.line(d.one(views), d.bound(x), shares=x.root)
+        return d.line(d.few(views, 4), d.bound(x), shares=x.root)
     copies = [
         f"ops.flip({x.name}, 0)",
         f"ops.roll({x.name}, 1, {len(x.shape) - 1})",
@@ -238,6 +238,6 @@ def moved(d: Drawing) -> bool:
     if d.draw.chance(0.3):
         index = d.new(d.one(((3,), (5,))), "int32", x.shape[0], "index")
         copies = [f"ops.index_select({x.name}, 0, {index.name})"]
-    text = d.one(copies)
+    text = d.few(copies)
     shares = x.root if text.startswith(("cp.broadcast_to", "ops.contiguous")) else ""
     return d.line(text, d.bound(x), shares=shares)

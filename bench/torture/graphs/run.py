@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import clprim as cp
@@ -11,7 +12,6 @@ from bench.torture.graphs.compare import compared
 from bench.torture.graphs.functions import draw_program
 from bench.torture.graphs.program import Program
 from bench.torture.graphs.shrink import shrunk
-from clprim.runtime import program
 from clprim.runtime.device import Device
 
 _TOLD_EVERY = 100
@@ -40,26 +40,33 @@ def torture_graphs(
         WrongError: The first that differs, as a script, with the command that repeats it.
     """
     end = time.monotonic() + seconds
-    number = 0
+    number, changed = 0, Counter[str]()
     while time.monotonic() < end:
-        run_graph(devices[number % len(devices)], seed, number)
+        run_graph(devices[number % len(devices)], seed, number, changed)
         number += 1
         if number % _TOLD_EVERY == 0:
             say(f"{number} graphs")
-            program.forget()
     say(f"{number} graphs without a difference")
+    counts = (f"{name} {count}" for name, count in changed.most_common())
+    say(f"changed by passes: {', '.join(counts)}")
     return number
 
 
-def run_graph(device: Device, seed: int, number: int) -> str:
+def run_graph(device: Device, seed: int, number: int, changed: Counter[str] | None = None) -> str:
     """Draws a function and compares its compiled calls; returns what it is.
+
+    Args:
+        device: Where.
+        seed: With the number it decides everything.
+        number: Of the case.
+        changed: See `compared`.
 
     Raises:
         WrongError: They differ.
     """
     cp.set_device(device)
     mode, drawn = draw_program(seed, number)
-    why = _found(drawn, mode)
+    why = _found(drawn, mode, changed)
     if why:
         kind = _kind(why)
         small = shrunk(drawn, lambda other: _kind(_found(other, mode)) == kind, _SHRINK)
@@ -70,10 +77,10 @@ def run_graph(device: Device, seed: int, number: int) -> str:
     return f"{len(drawn.lines)} lines of {mode} numbers"
 
 
-def _found(drawn: Program, mode: str) -> str:
+def _found(drawn: Program, mode: str, changed: Counter[str] | None = None) -> str:
     """How the compiled call differs, an exception included; nothing where it does not."""
     try:
-        return compared(drawn, mode)
+        return compared(drawn, mode, changed)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
