@@ -89,3 +89,16 @@ def allocate_workspace(device: Device, sizes: Sequence[int]) -> list[Any]:
         return [device.pool.allocate(nbytes) for nbytes in sizes]
     except (cl.Error, MemoryError, TypeError) as error:
         raise DeviceError(f"{device} cannot allocate {sum(sizes):,} bytes of workspace") from error
+
+
+def part_of(buffer: Any, begin: int, nbytes: int) -> cl.Buffer:
+    """Returns a part of a buffer of the pool, which must be kept as long.
+
+    Raises:
+        DeviceError: A refusal of the driver.
+    """
+    try:
+        whole = cl.Buffer.from_int_ptr(buffer.int_ptr)
+        return whole.get_sub_region(begin, max(nbytes, 1))
+    except cl.Error as error:
+        raise DeviceError(f"no part of {nbytes:,} bytes can be had of a buffer: {error}") from error

@@ -1,6 +1,6 @@
 """Replay: a graph's kernels bound once, enqueued one after another with nothing looked up.
 
-Temporaries share a few allocations. The queue is in order and its lock is held for a whole replay,
+Temporaries share memory. The queue is in order and its lock is held for a whole replay,
 so that these serve all threads.
 """
 
@@ -11,10 +11,10 @@ from typing import Any
 
 import pyopencl as cl
 
-from clprim.arrays.memory import allocate_workspace
+from clprim.arrays.memory import allocate_workspace, part_of
 from clprim.errors import DeviceError
 from clprim.graph.graph import Buffer, Graph, buffer_of
-from clprim.graph.memory import allocations_of, lives_of
+from clprim.graph.memory import allocations_of, grain_of, lives_of
 from clprim.graph.steps import Step, steps_of
 from clprim.runtime.device import Device, wait_for
 from clprim.runtime.randomness import advance
@@ -44,11 +44,16 @@ class Replay:
         made = [*dict.fromkeys(b for b in map(buffer_of, graph.outputs) if b.kind == "temporary")]
         self._sizes = tuple(buffer.nbytes for buffer in made)
         taken = ([buffer for _, buffer in step.buffers] for step in self.steps)
-        self.allocations = allocations_of(lives_of(taken, made))
+        grain = grain_of(device)
+        self.allocations = allocations_of(lives_of(taken, made), grain)
         self._places = {buffer: n for n, buffer in enumerate(map(buffer_of, graph.inputs))}
         given = len(graph.inputs)
         self._places |= {buffer: given + n for n, buffer in enumerate(made)}
-        self._temporaries = allocate_workspace(device, self.allocations.sizes)
+        self._whole = allocate_workspace(device, self.allocations.sizes)
+        self._temporaries = {
+            buffer: part_of(self._whole[n], begin, buffer.nbytes) if grain else self._whole[n]
+            for buffer, (n, begin) in self.allocations.of.items()
+        }
         self._rows = [self._row(step) for step in self.steps]
         self._queue: Any = None
         for operand in graph.inputs:
@@ -64,10 +69,7 @@ class Replay:
                 changing.append((position, place))
                 continue
             constant = buffer.kind == "constant"
-            which = None if constant else self.allocations.of[buffer]
-            launch.set_buffer(
-                position, buffer.memory if which is None else self._temporaries[which]
-            )
+            launch.set_buffer(position, buffer.memory if constant else self._temporaries[buffer])
         if not step.draws:
             launch.set_numbers(step.numbers)
         return (*launch.parts(), tuple(changing), step if step.draws else None)

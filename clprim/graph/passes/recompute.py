@@ -15,7 +15,7 @@ from typing import Any
 from clprim.call.pieces import PiecesPrimitive
 from clprim.call.product import ContractionPrimitive
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of
-from clprim.graph.memory import Allocations, allocations_of, lives_of
+from clprim.graph.memory import Allocations, allocations_of, grain_of, lives_of
 from clprim.grouped import Grouped
 from clprim.plan.strides import Operand
 from clprim.pointwise import Pointwise
@@ -36,12 +36,12 @@ def recompute(graph: Graph, device: Device) -> Graph:
 
     A clone is planned as its node is, so that all keeps its bits.
     """
-    del device
     if graph.budget is None:
         return graph
+    grain = grain_of(device)
     values, dropped = _Values(graph), set[Buffer]()
     nodes, places = [*graph.nodes], [*range(len(graph.nodes))]
-    before = least = _allocated(graph, nodes)
+    before = least = _allocated(graph, nodes, grain)
     best = nodes
     found = before
     while found.nbytes > graph.budget:
@@ -49,7 +49,7 @@ def recompute(graph: Graph, device: Device) -> Graph:
         if not values.drop(dropped, at, min(found.nbytes - graph.budget, found.live // _PARTS)):
             break
         nodes, places = values.nodes_without(dropped)
-        found = _allocated(graph, nodes)
+        found = _allocated(graph, nodes, grain)
         if found.nbytes < least.nbytes:
             least, best = found, nodes
     if best is nodes and found is before:
@@ -60,9 +60,9 @@ def recompute(graph: Graph, device: Device) -> Graph:
     return graph.with_nodes(best, note)
 
 
-def _allocated(graph: Graph, nodes: list[Node]) -> Allocations:
+def _allocated(graph: Graph, nodes: list[Node], grain: int) -> Allocations:
     taken = ((*node.buffers(), *_workspace(node)) for node in nodes)
-    return allocations_of(lives_of(taken, graph.results()))
+    return allocations_of(lives_of(taken, graph.results()), grain)
 
 
 def _workspace(node: Node) -> list[Buffer]:
