@@ -449,6 +449,7 @@ def attentions():
     x, sums = array((2, 3, 50, 64)), array((2, 3, 50, 1))
     of_keys = dataclasses.replace(array((2, 3, 50, 50), np.bool_), strides=(0, 0, 0, 1))
     of_pairs = array((2, 3, 50, 50), np.float16)
+    of_queries = dataclasses.replace(array((2, 3, 50, 50)), strides=(30000, 10000, 4, 200))
     double, wide = (array(s, np.float64) for s in (x.shape, sums.shape))
     apart = array(x.shape, double.dtype, steps=2)
     traits = dataclasses.replace(CPU, local_memory=256 << 10)
@@ -457,6 +458,7 @@ def attentions():
         ("causal", (x, x, x, x, sums), None, True, 16),
         ("mask", (x, x, x, x, sums), of_pairs, False, 0),
         ("mask-of-keys", (x, x, x, x, sums), of_keys, False, 0),
+        ("mask-of-queries", (x, x, x, x, sums), of_queries, False, 0),
         ("double", (apart, apart, apart, double, wide), dense, False, 16),
     ):
         yield f"fused/attention-{name}", plan_attention(*given, mask, causal, drop, traits).main

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from clprim.graph import check
 from clprim.graph.graph import Graph
+from clprim.graph.passes.attention import attention
 from clprim.graph.passes.blocks import blocks
 from clprim.graph.passes.constants import constants, packed
 from clprim.graph.passes.dead import dead
@@ -39,6 +40,7 @@ PASSES: tuple[Pass, ...] = (
     constants,
     fold,
     elementwise,
+    attention,
     stores,
     gates,
     formats,
@@ -57,6 +59,7 @@ BOUNDS: dict[Pass, check.Units] = {
     fold: check.SUMS,
     elementwise: {"float16": 8.0, "bfloat16": 8.0},
     stores: {"float16": 8.0, "bfloat16": 8.0},
+    attention: check.SUMS,
     gates: check.SUMS,
     formats: check.SUMS,
     blocks: check.SUMS,

@@ -1,4 +1,4 @@
-"""Whether a string is affine in one of its arrays: y = scale · x + shift, both without x."""
+"""Whether a string is affine in some of its arrays: y = scale · x + shift, both without x."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class _Other(Exception):  # noqa: N818 — an answer, not an error
     """Something else than an affine map."""
 
 
-def is_affine(snippet: Snippet, name: str) -> bool:
-    """Whether the only result is an affine map of the array of a name, everywhere.
+def is_affine(snippet: Snippet, *names: str) -> bool:
+    """Whether the only result is an affine map of the arrays of some names together, everywhere.
 
     Sums, differences, products with what does not depend on it and quotients by that are; no
     condition, jump, rounding or function of it.
     """
-    known: dict[str, int] = {name: 1}
+    known = dict.fromkeys(names, 1)
     try:
         for statement in flat(snippet.statements):
             match statement:

@@ -31,6 +31,7 @@ class AttentionCode(KernelCode):
         arrays: By their names, ``mask`` and its gradient the last where there is one; ``inner`` is
             along a head's elements, of a mask along queries.
         mask: ``bool``, ``float`` or nothing.
+        mask_of_queries: Whether a mask's queries, which are lanes, lie side by side.
         causal: Whether a query sees no later key.
         dropout: Whether weights drop out.
         width: Lanes of a vector.
@@ -44,6 +45,7 @@ class AttentionCode(KernelCode):
     value: str
     arrays: tuple[OperandCode, ...]
     mask: str
+    mask_of_queries: bool
     causal: bool
     dropout: bool
     width: int
@@ -143,6 +145,7 @@ def code_of(
         "value": value,
         "arrays": tuple(codes),
         "mask": "" if mask is None else "bool" if mask.dtype.kind == "b" else "float",
+        "mask_of_queries": mask is not None and mask.in_elements(mask.strides[-2]) == 1,
         "causal": causal,
         "dropout": drop_rows > 0,
     }, found

@@ -1,0 +1,360 @@
+"""Products with keys, softmax and products with values become attention, which stores no scores.
+
+A scale, in front or behind the first product, is attention's own, and constants that are added to
+scores are its mask. Copies of queries, keys and values, and one of the result, go: attention reads
+and writes where these lie. Exponentials and sums are computed in another way: relative differences
+are some units in the last place of the largest term of each sum. A query of whose scores all are
+-∞ gets zeros, not NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from clprim.arrays.creation import full
+from clprim.call.attention import ATTENTION, Causal
+from clprim.call.primitive import NoPlanError
+from clprim.call.product import ContractionPrimitive
+from clprim.dtypes import AnyDType
+from clprim.errors import ClprimError
+from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned
+from clprim.graph.passes.affine import is_affine
+from clprim.graph.passes.constants import array_of, constant_of
+from clprim.graph.passes.elementwise import lone_producers
+from clprim.graph.passes.moves import moves_of
+from clprim.graph.passes.views import in_shape, reshaped
+from clprim.graph.relocation import relocation
+from clprim.graph.store import kept_with
+from clprim.grouped import Grouped
+from clprim.plan.strides import Operand, broadcast_strides, dense_strides
+from clprim.pointwise import Pointwise
+from clprim.runtime.device import Device
+
+_EACH = "y0 = exp(x0 - group_y0) * group_y1;"
+_FINALIZE = "group_y0 = reduce_y0; group_y1 = 1 / reduce_y1 + (reduce_y0 - reduce_y0);"
+
+
+def attention(graph: Graph, device: Device) -> Graph:
+    """Joins two products and what is between them."""
+    if not device.traits.is_cpu:
+        return graph
+    nodes: list[Node | None] = [*graph.nodes]
+    results, found, uses = graph.results(), 0, Uses(nodes)
+    for n, node in enumerate(nodes):
+        if node is not None and _is_product(node):
+            found += _join(device, _Heads(nodes, uses, results, n))
+    if not found:
+        return graph
+    left = [node for node in nodes if node is not None]
+    return graph.with_nodes(left, f"attention: {found} pairs of products are one kernel each")
+
+
+def _is_product(node: Node) -> bool:
+    """Whether a node is nothing but a product of stacks of matrices."""
+    if not isinstance(node.primitive, ContractionPrimitive) or node.primitive.what != "matmul":
+        return False
+    a, b = node.reads[:2]
+    return (
+        len(node.reads) == 2
+        and len(node.writes) == 1
+        and node.numbers == (0,)
+        and node.options.epilogue is None
+        and node.options.algorithm == "auto"
+        and a.ndim == b.ndim == node.writes[0].ndim > 1
+        and a.shape[:-2] == b.shape[:-2]
+        and a.dtype == b.dtype == node.writes[0].dtype
+        and a.dtype.kind == "f"
+        and a.dtype.itemsize >= 4
+    )
+
+
+def _is_softmax(node: Node) -> bool:
+    """Whether a node is a softmax along the last axis."""
+    primitive = node.primitive
+    if not isinstance(primitive, Grouped) or len(node.reads) != 1 or len(node.writes) != 1:
+        return False
+    told = {name: str(text).strip() for name, text in primitive.form.told.items()}
+    problem = node.problem
+    return (
+        problem.axes == (len(problem.shape) - 1,)
+        and node.reads[0].dtype == node.writes[0].dtype
+        and not told["expr"]
+        and told["each"] == _EACH
+        and told["finalize"] == _FINALIZE
+    )
+
+
+class _Source(NamedTuple):
+    """Where an operand of a product can be read, and what it is multiplied with then."""
+
+    operand: Operand
+    factor: float = 1.0
+
+
+@dataclass
+class _Heads:
+    """What may be one attention: nodes from its last product backwards.
+
+    Attributes:
+        nodes, uses, results: Of the graph.
+        last: Number of the last product.
+        taken: Numbers of nodes that go.
+    """
+
+    nodes: list[Node | None]
+    uses: Uses
+    results: set[Buffer]
+    last: int
+    taken: list[int] = field(default_factory=list)
+
+    def node(self, n: int) -> Node:
+        """A node that is there."""
+        found = self.nodes[n]
+        assert found is not None
+        return found
+
+    def maker(self, n: int, read: Operand) -> int | None:
+        """The node whose only result is what the ``n``-th alone reads as ``read``, whole."""
+        for producer, k in lone_producers(self.nodes, self.uses, n, self.results):
+            node = self.node(producer)
+            if self.node(n).reads[k] is read and len(node.writes) == 1:
+                return producer if _same(reshaped(node.writes[0], read.shape), read) else None
+        return None
+
+    def source(self, n: int, read: Operand, wanted: Operand) -> _Source:
+        """Reads an operand of the ``n``-th node where copies, and multiples, of it are made.
+
+        Args:
+            n: Which node.
+            read: Its operand.
+            wanted: The same elements in another shape.
+        """
+        found = _Source(wanted)
+        while True:
+            made = [p for p, k in self._producers(n) if self.node(n).reads[k] is read]
+            node = self.node(made[0]) if made else None
+            if node is None or len(node.writes) != 1 or len(node.reads) != 1:
+                return found
+            factor = _factor(node)
+            (y,), (x,) = node.writes, node.reads
+            if factor is None or x.dtype != y.dtype:
+                return found
+            whole = replace(x, shape=y.shape, strides=_in_bytes(x, y.shape))
+            places = relocation(y, whole)
+            place = None if places is None else places(found.operand, whole.memory)
+            if place is None:
+                return found
+            self.taken.append(made[0])
+            n, read, found = made[0], x, _Source(place, found.factor * factor)
+
+    def _producers(self, n: int) -> list[tuple[int, int]]:
+        return lone_producers(self.nodes, self.uses, n, self.results)
+
+
+def _join(device: Device, heads: _Heads) -> bool:
+    """Puts attention in the place of its last product, or of the copy of that one's result."""
+    node, uses = heads.node(heads.last), heads.uses
+    softmax = heads.maker(heads.last, node.reads[0])
+    if softmax is None or node.options.transpose_a or not _is_softmax(heads.node(softmax)):
+        return False
+    shape = heads.node(softmax).problem.shape
+    heads.taken.append(softmax)
+    first = heads.maker(softmax, heads.node(softmax).reads[0])
+    if first is None or len(shape) < 2:
+        return False
+    scale, mask = 1.0, None
+    between = heads.node(first)
+    if isinstance(between.primitive, Pointwise):
+        found = _between(device, heads, first, shape)
+        if found is None:
+            return False
+        heads.taken.append(first)
+        first, scale, mask = found
+    if not _is_product(heads.node(first)) or not _fits(heads, first, shape):
+        return False
+    heads.taken.append(first)
+    made = _made(device, heads, first, shape, scale, mask)
+    if made is None:
+        return False
+    attends, end = made
+    begin = min(heads.taken)
+    if any(begin < w < end for r in attends.reads for w in uses.writers.get(buffer_of(r), ())):
+        return False
+    for n in {*heads.taken, heads.last, end}:
+        new = attends if n == end else None
+        uses.change(n, heads.nodes[n], new)
+        heads.nodes[n] = new
+    return True
+
+
+def _fits(heads: _Heads, first: int, shape: tuple[int, ...]) -> bool:
+    """Whether stacks of both products are those of the scores that softmax sees."""
+    a, b = heads.node(first).writes[0], heads.node(heads.last).reads[0]
+    stacks = [math.prod(o.shape[:-2]) for o in (a, b)]
+    ends = a.shape[-2:] == b.shape[-2:] == shape[-2:]
+    return ends and stacks == [math.prod(shape[:-2])] * 2
+
+
+def _between(
+    device: Device, heads: _Heads, n: int, shape: tuple[int, ...]
+) -> tuple[int, float, Operand | None] | None:
+    """Returns the product behind an affine map of scores, that map's scale and its mask."""
+    node = in_shape(device, heads.node(n), shape)
+    if node is None or len(node.writes) != 1 or node.problem.shape != shape:
+        return None
+    definition = node.primitive.definition  # type: ignore[attr-defined]
+    own = heads.node(n)
+    for k, read in enumerate(own.reads):
+        product = heads.maker(n, read)
+        others = [r for m, r in enumerate(node.reads) if m != k]
+        if product is None or not _is_product(heads.node(product)):
+            continue
+        fits = (
+            node.reads[k].shape == shape
+            and all(buffer_of(r).frozen and r.dtype == read.dtype for r in others)
+            and not (definition.expr.lookups or definition.expr.dims or definition.draws)
+            and "index" not in definition.expr.used
+            and k in definition.expr.numbers("x")
+            and is_affine(definition.expr, *(f"x{m}" for m in range(len(node.reads))))
+        )
+        if not fits:
+            return None
+        scale = _slope(node.primitive, k, node.numbers, read.dtype)
+        if scale is None or (not others and _shift(node.primitive, node.numbers, read.dtype)):
+            return None
+        return product, scale, _mask(device, node, k, shape) if others else None
+    return None
+
+
+def _mask(device: Device, node: Node, k: int, shape: tuple[int, ...]) -> Operand:
+    """Returns what a node adds to scores, a constant whose queries lie side by side."""
+    others = [r for m, r in enumerate(node.reads) if m != k]
+    dims = len(shape)
+    sizes = [(1,) * (dims - r.ndim) + r.shape for r in others]
+    own = tuple(max(n) for n in zip(*sizes, strict=True))
+    map_: Any = node.primitive
+
+    def make() -> tuple[Operand]:
+        zeros = full((1,) * dims, 0, node.writes[0].dtype)
+        arrays = [
+            zeros if m == k else array_of(device, r, buffer_of(r)) for m, r in enumerate(node.reads)
+        ]
+        order = (*range(dims - 2), dims - 1, dims - 2)
+        return (constant_of(map_(*arrays, *node.numbers, shape=own).transpose(*order).copy()),)
+
+    weights = [w for r in others if (w := buffer_of(r).weight) is not None]
+    key = "attention's mask", node.primitive, k, repr(node.numbers), tuple(others)
+    last = _turned(kept_with(weights, key, make)[0])
+    return replace(last, shape=shape, strides=_in_bytes(last, shape))
+
+
+def _made(
+    device: Device,
+    heads: _Heads,
+    first: int,
+    shape: tuple[int, ...],
+    scale: float,
+    mask: Operand | None,
+) -> tuple[Node, int] | None:
+    """Returns attention, and in whose place it runs."""
+    *batch, queries, _ = shape
+    products = heads.node(first), heads.node(heads.last)
+    one, two = (node.options for node in products)
+    turned = one.transpose_a, not one.transpose_b, two.transpose_b
+    sources: list[_Source] = []
+    given = ((first, 0), (first, 1), (heads.last, 1))
+    for (n, number), turns in zip(given, turned, strict=True):
+        read = heads.node(n).reads[number]
+        whole = reshaped(read, (*batch, *read.shape[-2:]))
+        if whole is None:
+            return None
+        sources.append(heads.source(n, read, _turned(whole) if turns else whole))
+    q, k, v = sources
+    y = reshaped(products[1].writes[0], (*batch, queries, v.operand.shape[-1]))
+    if y is None or v.factor != 1:
+        return None
+    end, y = _written(heads, y)
+    dtype = y.dtype
+    column = (*batch, queries, 1)
+    nbytes = math.prod(column) * dtype.itemsize
+    strides = dense_strides(column, dtype.itemsize, range(len(column)))
+    sums = Operand(column, strides, 0, dtype, (Buffer(nbytes), 0))
+    reads = [q.operand, k.operand, v.operand, *([] if mask is None else [mask])]
+    numbers = (scale * q.factor * k.factor,)
+    line = products[1].line
+    options = Causal(causal=False, rows=0)
+    try:
+        return planned(device, ATTENTION, reads, (y, sums), numbers, options, line=line), end
+    except (ClprimError, NoPlanError, ValueError):
+        return None
+
+
+def _written(heads: _Heads, y: Operand) -> tuple[int, Operand]:
+    """Where the result is wanted: at the other end of a copy that alone reads it, or as it is."""
+    buffer = buffer_of(y)
+    readers = heads.uses.readers.get(buffer, [])
+    if buffer in heads.results or len(readers) != 1:
+        return heads.last, y
+    moves = moves_of(heads.node(readers[0]))
+    if moves is None or len(moves) != 1 or moves[0].read.size != y.size:
+        return heads.last, y
+    places = relocation(*moves[0])
+    place = None if places is None else places(y, moves[0].write.memory)
+    return (heads.last, y) if place is None else (readers[0], place)
+
+
+def _same(a: Operand | None, b: Operand) -> bool:
+    """Whether two operands over one buffer are the same elements in the same order."""
+    if a is None or replace(a, strides=b.strides) != b:
+        return False
+    return all(s == t or n == 1 for s, t, n in zip(a.strides, b.strides, b.shape, strict=True))
+
+
+def _turned(operand: Operand) -> Operand:
+    shape, strides = operand.shape, operand.strides
+    return replace(
+        operand,
+        shape=(*shape[:-2], shape[-1], shape[-2]),
+        strides=(*strides[:-2], strides[-1], strides[-2]),
+    )
+
+
+def _in_bytes(operand: Operand, shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(s * operand.dtype.itemsize for s in broadcast_strides(operand, tuple(shape)))
+
+
+def _factor(node: Node) -> float | None:
+    """What a node multiplies its only array with; None where it does something else."""
+    primitive = node.primitive
+    if moves_of(node) is not None:
+        return 1.0
+    if not isinstance(primitive, Pointwise) or node.writes[0].shape != node.problem.shape:
+        return None
+    definition = primitive.definition
+    plain = not (definition.expr.lookups or definition.expr.dims or definition.draws)
+    if not plain or "index" in definition.expr.used or not is_affine(definition.expr, "x0"):
+        return None
+    if _shift(primitive, node.numbers, node.reads[0].dtype):
+        return None
+    return _slope(primitive, 0, node.numbers, node.reads[0].dtype)
+
+
+@lru_cache(maxsize=256)
+def _values(map_: Any, k: int | None, numbers: tuple[Any, ...], dtype: AnyDType) -> float:
+    """What a map makes of 0, or of array ``k`` being 1."""
+    arrays = [full((1,), int(n == k), dtype) for n in range(map_.inputs)]
+    return float(map_(*arrays, *numbers).get()[0])
+
+
+def _shift(map_: Any, numbers: tuple[Any, ...], dtype: AnyDType) -> float:
+    return _values(map_, None, numbers, dtype)
+
+
+def _slope(map_: Any, k: int, numbers: tuple[Any, ...], dtype: AnyDType) -> float | None:
+    """Returns the scale of an affine map in an array, the same everywhere."""
+    slope = _values(map_, k, numbers, dtype) - _shift(map_, numbers, dtype)
+    return slope if math.isfinite(slope) and slope else None

@@ -1,0 +1,126 @@
+"""Two products with a softmax between them are one kernel on CPUs, and what they were elsewhere."""
+
+import numpy as np
+import pytest
+
+import clprim as cp
+from clprim import ops
+from clprim.runtime.device import current_device
+
+pytestmark = pytest.mark.usefixtures("device")
+WINDOWS, QUERIES, HEADS, SIZE = 3, 19, 2, 12
+
+
+def arrays(dtype=np.float32):
+    rng = np.random.default_rng(1)
+    shapes = (
+        (WINDOWS, QUERIES, 3, HEADS, SIZE),
+        (1, HEADS, QUERIES, QUERIES),
+        (WINDOWS, 1, QUERIES, QUERIES),
+    )
+    return [cp.asarray(rng.standard_normal(s).astype(dtype)) for s in shapes]
+
+
+def windows(qkv, bias, mask):
+    """As windows of images attend: copies of what products read, and of what they make."""
+    q, k, v = (qkv[:, :, n].transpose(0, 2, 1, 3) for n in range(3))
+    scores = ops.matmul((q * 0.25).copy(), k.transpose(0, 1, 3, 2).copy())
+    weights = ops.softmax(scores + bias + mask, axis=-1)
+    return ops.matmul(weights, v.copy()).transpose(0, 2, 1, 3).copy()
+
+
+def behind(qkv, bias, mask):
+    """A scale, and a mask of queries alone, behind the product."""
+    q, k, v = (qkv[:, :, n].transpose(0, 2, 1, 3) for n in range(3))
+    scores = ops.matmul(q, k, transpose_b=True) / 4 + bias[..., :1] - mask * 0.5
+    return ops.matmul(ops.softmax(scores, axis=-1), v)
+
+
+def plain(qkv, bias, mask):
+    """Nothing but products."""
+    q, k, v = (qkv[0, :, n].transpose(1, 0, 2) for n in range(3))
+    return ops.matmul(ops.softmax(ops.matmul(q, k, transpose_b=True)), v)
+
+
+def names(function, *given):
+    return [node.primitive.what for node in function.graph(*given).nodes]
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    [(windows, np.float32), (windows, np.float64), (behind, np.float32), (plain, np.float32)],
+)
+def test_it_is_one_kernel(function, dtype, monkeypatch):
+    monkeypatch.setenv("CLPRIM_CHECK", "passes")
+    if dtype == np.float64 and not current_device().traits.fp64:
+        pytest.skip("no doubles")
+    given, compiled = arrays(dtype), cp.jit(function, constants=("bias", "mask"))
+    if current_device().traits.is_cpu:
+        assert names(compiled, *given) == ["attention"]
+    wide = [cp.asarray(a.get().astype(np.float64)) for a in given]
+    wanted = function(*(wide if current_device().traits.fp64 else given)).get()
+    tolerance = 3e-6 if dtype == np.float32 else 1e-12
+    for _ in range(2):
+        np.testing.assert_allclose(compiled(*given).get(), wanted, rtol=tolerance, atol=tolerance)
+
+
+def test_a_mask_that_changes_stays_apart():
+    given, compiled = arrays(), cp.jit(windows)
+    assert "attention" not in names(compiled, *given)
+    np.testing.assert_allclose(compiled(*given).get(), windows(*given).get(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_scale_that_changes_between_scores_stays_apart():
+    def scaled(qkv, bias, mask):
+        q, k, v = (qkv[:, :, n].transpose(0, 2, 1, 3) for n in range(3))
+        scores = ops.matmul(q, k, transpose_b=True) * bias
+        return ops.matmul(ops.softmax(scores, axis=-1), v)
+
+    given, compiled = arrays(), cp.jit(scaled, constants=("bias", "mask"))
+    assert "attention" not in names(compiled, *given)
+    np.testing.assert_allclose(compiled(*given).get(), scaled(*given).get(), rtol=1e-5, atol=1e-5)
+
+
+def test_weights_that_others_read_are_made():
+    def both(qkv, bias, mask):
+        q, k, v = (qkv[:, :, n].transpose(0, 2, 1, 3) for n in range(3))
+        weights = ops.softmax(ops.matmul(q, k, transpose_b=True) + bias, axis=-1)
+        return ops.matmul(weights, v), weights
+
+    given, compiled = arrays(), cp.jit(both, constants=("bias", "mask"))
+    assert "attention" not in names(compiled, *given)
+    for a, b in zip(compiled(*given), both(*given), strict=True):
+        np.testing.assert_allclose(a.get(), b.get(), rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_overwritten_between_is_read_before():
+    def overwritten(qkv, bias, mask):
+        q, k, v = (qkv[:, :, n].transpose(0, 2, 1, 3) for n in range(3))
+        values = v * 1.0
+        weights = ops.softmax(ops.matmul(q, k, transpose_b=True), axis=-1)
+        found = values.copy()
+        values[...] = 0
+        return ops.matmul(weights, found), values
+
+    given, compiled = arrays(), cp.jit(overwritten)
+    for a, b in zip(compiled(*given), overwritten(*given), strict=True):
+        np.testing.assert_allclose(a.get(), b.get(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_query_that_sees_nothing_gets_zeros_or_nan():
+    given = arrays()
+    given[2][0, 0, 3] = -np.inf
+    found = cp.jit(windows, constants=("bias", "mask"))(*given).get()
+    wanted = windows(*given).get()
+    row = np.zeros(wanted.shape, bool)
+    row[0, 3] = True
+    assert np.isnan(wanted[row]).all()
+    assert np.isnan(found[row]).all() or not found[row].any()
+    np.testing.assert_allclose(found[~row], wanted[~row], rtol=1e-5, atol=1e-5)
+
+
+def test_it_is_saved(tmp_path):
+    given, function = arrays(), cp.jit(windows, constants=("bias", "mask"))
+    function.graph(*given).save(tmp_path / "net.clprim")
+    found = cp.Graph.load(tmp_path / "net.clprim")(given[0])
+    np.testing.assert_array_equal(found.get(), function(*given).get())
