@@ -60,7 +60,16 @@ def buffer_of(operand: Operand) -> Buffer:
 
 def same_place(a: Operand, b: Operand) -> bool:
     """Whether two operands are the same elements in the same order."""
-    return a == b and buffer_of(a) is buffer_of(b)
+    if buffer_of(a) is not buffer_of(b) or (a.shape, a.offset, a.dtype) != (
+        b.shape,
+        b.offset,
+        b.dtype,
+    ):
+        return False
+    # Along one element there are no steps.
+    return a.strides == b.strides or all(
+        s == t or n == 1 for n, s, t in zip(a.shape, a.strides, b.strides, strict=True)
+    )
 
 
 @dataclass(frozen=True, eq=False)

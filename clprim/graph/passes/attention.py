@@ -21,7 +21,7 @@ from clprim.call.primitive import NoPlanError
 from clprim.call.product import ContractionPrimitive
 from clprim.dtypes import AnyDType
 from clprim.errors import ClprimError
-from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned
+from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned, same_place
 from clprim.graph.passes.affine import is_affine
 from clprim.graph.passes.constants import array_of, constant_of
 from clprim.graph.passes.elementwise import lone_producers
@@ -122,7 +122,8 @@ class _Heads:
         for producer, k in lone_producers(self.nodes, self.uses, n, self.results):
             node = self.node(producer)
             if self.node(n).reads[k] is read and len(node.writes) == 1:
-                return producer if _same(reshaped(node.writes[0], read.shape), read) else None
+                whole = reshaped(node.writes[0], read.shape)
+                return producer if whole is not None and same_place(whole, read) else None
         return None
 
     def source(self, n: int, read: Operand, wanted: Operand) -> _Source:
@@ -305,13 +306,6 @@ def _written(heads: _Heads, y: Operand) -> tuple[int, Operand]:
     places = relocation(*moves[0])
     place = None if places is None else places(y, moves[0].write.memory)
     return (heads.last, y) if place is None else (readers[0], place)
-
-
-def _same(a: Operand | None, b: Operand) -> bool:
-    """Whether two operands over one buffer are the same elements in the same order."""
-    if a is None or replace(a, strides=b.strides) != b:
-        return False
-    return all(s == t or n == 1 for s, t, n in zip(a.strides, b.strides, b.shape, strict=True))
 
 
 def _turned(operand: Operand) -> Operand:

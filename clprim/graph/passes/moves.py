@@ -66,9 +66,10 @@ def moves_of(node: Node) -> Moves | None:
     """Returns what a node moves; None where it computes something."""
     primitive = node.primitive
     if isinstance(primitive, PiecesPrimitive):
-        if node.options.filled or node.options.cut:
-            return None
         (y,) = node.writes
+        covered = len(node.reads) == 1 and node.reads[0].shape == y.shape
+        if node.options.cut or (node.options.filled and not covered):
+            return None
         return tuple(
             Move(x, _part(y, start, x.shape))
             for x, start in zip(node.reads, node.options.starts, strict=True)

@@ -67,3 +67,14 @@ def test_words_of_preambles_mean_what_they_meant(first, second, nodes):
     compiled = cp.jit(function)
     equal(compiled(x), function(x).get())
     assert len(compiled.graph(x).nodes) == nodes
+
+
+def test_images_are_put_together_of_windows_where_they_are_added():
+    def function(windows, image):
+        found = windows.transpose(0, 1, 3, 2, 4, 5).copy()
+        return image + found.reshape(image.shape)
+
+    given = arrays((1, 2, 3, 4, 5, 6), (1, 8, 15, 6))
+    compiled = cp.jit(function)
+    equal(compiled(*given), function(*given).get())
+    assert len(compiled.graph(*given).nodes) == 1

@@ -340,3 +340,10 @@ def test_a_cache_that_is_read_later_as_it_was_is_copied(device):
         return cache, cp.asarray(np.array([9, 3])), new, w
 
     check(both, make, copies=2)
+
+
+def test_nothing_that_is_padded_is_no_copy():
+    def function(x):
+        return ops.pad(ops.relu(x), (0, 0, 0, 0)) * ops.max_pool2d(x, 3, 1, 1)
+
+    check(function, lambda: arrays((2, 3, 5, 6)), copies=0)
