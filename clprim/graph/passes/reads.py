@@ -1,8 +1,14 @@
-"""An elementwise node runs where the convolution of pixels that reads its result takes elements in.
+"""An elementwise node runs where the node that reads its result takes elements in.
 
-Batch norm and ReLU before a 1×1 convolution, as in DenseNet, and channels that a gate scales. What
-it reads beside the images varies with channels and images alone. CPUs only, whose convolutions copy
-what they read to near memory. Results keep their bits, unless another strategy computes the sums.
+    1×1 convolutions       batch norm and ReLU, as in DenseNet, and channels that a gate scales.
+                           What is read beside the images varies with channels and images alone.
+                           CPUs only, whose convolutions copy what they read to near memory.
+    groups, reductions     sums before a norm, masks and scales before softmax, gradients of
+                           activations before those of norms, products that are added up. Where
+                           others want what is made as well, groups store it. Only where the same
+                           kernel computes them and no more is read; windows of a pooling overlap.
+
+Results keep their bits, unless another strategy computes a convolution's sums.
 """
 
 from __future__ import annotations
@@ -10,21 +16,23 @@ from __future__ import annotations
 from clprim.call.primitive import NoPlanError
 from clprim.call.product import ContractionPrimitive
 from clprim.errors import ClprimError
-from clprim.graph.graph import Graph, Node, Uses, planned, same_place
-from clprim.graph.passes.elementwise import lone_producers
+from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned, same_place
+from clprim.graph.passes.elementwise import lone_producers, movable
+from clprim.graph.passes.groups import is_taken, read
 from clprim.graph.passes.strings import on_value
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import Device
 
 
 def reads(graph: Graph, device: Device) -> Graph:
-    """Moves elementwise nodes into the reading of convolutions."""
-    if not device.traits.is_cpu:
-        return graph
+    """Moves elementwise nodes into the reading of convolutions, groups and reductions."""
     nodes: list[Node | None] = [*graph.nodes]
     results, joins, uses = graph.results(), 0, Uses(nodes)
     for n, node in enumerate(nodes):
-        if node is None or not _takes(node):
+        if node is not None and is_taken(node):
+            while _into(device, nodes, uses, n, results):
+                joins += 1
+        if node is None or not device.traits.is_cpu or not _takes(node):
             continue
         for producer, k in lone_producers(nodes, uses, n, results):
             before = nodes[producer]
@@ -38,6 +46,25 @@ def reads(graph: Graph, device: Device) -> Graph:
         return graph
     left = [node for node in nodes if node is not None]
     return graph.with_nodes(left, f"reads: {joins} elementwise nodes run where their readers read")
+
+
+def _into(
+    device: Device, nodes: list[Node | None], uses: Uses, n: int, results: set[Buffer]
+) -> bool:
+    """Moves a node that makes something of what groups, or a reduction, read into them."""
+    node = nodes[n]
+    assert node is not None
+    for buffer in dict.fromkeys(map(buffer_of, node.reads)):
+        producer = uses.only_writer(buffer)
+        before = None if producer is None or producer >= n else nodes[producer]
+        if producer is None or before is None or not movable(nodes, uses, producer, n):
+            continue
+        again = buffer in results or uses.readers.get(buffer) != [n]
+        made = read(device, before, node, again=again)
+        if made is not None:
+            uses.join(nodes, producer, n, made)
+            return True
+    return False
 
 
 def _takes(node: Node) -> bool:

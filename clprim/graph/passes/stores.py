@@ -1,7 +1,8 @@
-"""An elementwise node that reads a contraction's result runs where that is stored.
+"""An elementwise node that reads a contraction's result, or groups', runs where that is stored.
 
 Sums reach it in the precision that they are added up in. All else keeps its bits, unless another
-strategy computes the contraction with its epilogue.
+strategy computes the contraction with its epilogue. What others read of groups, as gradients read
+what was activated, is stored besides.
 """
 
 from __future__ import annotations
@@ -12,20 +13,22 @@ from clprim.call.primitive import NoPlanError
 from clprim.call.product import ContractionPrimitive
 from clprim.dtypes import AnyDType
 from clprim.errors import ClprimError
-from clprim.graph.graph import Graph, Node, Uses, buffer_of, planned, same_place
-from clprim.graph.passes.elementwise import lone_producers
+from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned, same_place
+from clprim.graph.passes.elementwise import lone_producers, movable
+from clprim.graph.passes.groups import is_taken, stored
 from clprim.graph.passes.moves import fills_part
 from clprim.graph.passes.strings import block, joined, on_value
 from clprim.graph.passes.views import in_shape
+from clprim.grouped import Grouped
 from clprim.language.epilogue import define_epilogue
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import Device
 
 
 def stores(graph: Graph, device: Device) -> Graph:
-    """Moves elementwise nodes into the stores of contractions."""
+    """Moves elementwise nodes into the stores of contractions and of groups."""
     nodes: list[Node | None] = [*graph.nodes]
-    results, joins, uses = graph.results(), 0, Uses(nodes)
+    results, joins, uses, groups = graph.results(), 0, Uses(nodes), 0
     for n, node in enumerate(nodes):
         if node is None or not isinstance(node.primitive, Pointwise) or fills_part(node):
             continue
@@ -38,10 +41,36 @@ def stores(graph: Graph, device: Device) -> Graph:
                 uses.join(nodes, producer, n, made)
                 joins += 1
                 break
-    if not joins:
+        else:
+            groups += _in_groups(device, nodes, uses, n, results)
+    if not joins and not groups:
         return graph
     left = [node for node in nodes if node is not None]
-    return graph.with_nodes(left, f"stores: {joins} elementwise nodes run in contractions")
+    notes = {"contractions": joins, "groups": groups}
+    told = (f"stores: {m} elementwise nodes run in {what}" for what, m in notes.items() if m)
+    return graph.with_nodes(left, *told)
+
+
+def _in_groups(
+    device: Device, nodes: list[Node | None], uses: Uses, n: int, results: set[Buffer]
+) -> bool:
+    """Moves an elementwise node into the groups whose elements it reads."""
+    node = nodes[n]
+    assert node is not None
+    for k, value in enumerate(node.reads):
+        buffer = buffer_of(value)
+        producer = uses.only_writer(buffer)
+        before = None if producer is None or producer >= n else nodes[producer]
+        if producer is None or before is None or not isinstance(before.primitive, Grouped):
+            continue
+        if not is_taken(before) or not movable(nodes, uses, producer, n):
+            continue
+        again = buffer in results or uses.readers.get(buffer) != [n]
+        made = stored(device, before, node, k, again=again)
+        if made is not None:
+            uses.join(nodes, producer, n, made)
+            return True
+    return False
 
 
 def _stored(device: Device, a: Node, b: Node, k: int) -> Node | None:

@@ -1,0 +1,269 @@
+"""Groups and reductions that do what elementwise nodes before and behind them do.
+
+Their strings become parts of other strings: what makes an array is computed wherever that is read,
+and what follows a result is computed before it is stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from clprim.call.primitive import NoPlanError
+from clprim.call.scaling import scale_numbers
+from clprim.errors import ClprimError
+from clprim.graph.graph import Node, buffer_of, planned, same_place
+from clprim.graph.passes.elementwise import MOST_ARRAYS
+from clprim.graph.passes.strings import block, both_preambles, fresh, joined, on_value
+from clprim.graph.passes.views import in_shape
+from clprim.graph.relocation import relocation
+from clprim.grouped import Grouped
+from clprim.plan.strides import Operand, broadcast_strides
+from clprim.pointwise import Pointwise
+from clprim.reduction import Options as ReductionOptions
+from clprim.reduction import Reduction
+from clprim.runtime.device import Device
+
+# Of a kernel that keeps its group near, and of others: how often an array is read from memory.
+_NEAR, _APART = 1, 2
+
+
+def is_taken(node: Node) -> bool:
+    """Whether a node may take elementwise nodes in: it groups or reduces wide enough numbers."""
+    return isinstance(node.primitive, (Grouped, Reduction)) and all(
+        o.dtype.kind not in "biu" and o.dtype.itemsize >= 4 for o in (*node.reads, *node.writes)
+    )
+
+
+def stored(device: Device, a: Node, b: Node, k: int, *, again: bool) -> Node | None:
+    """Returns groups whose elements an elementwise node maps before they are stored.
+
+    Args:
+        device: Where.
+        a: Groups.
+        b: Reads their only result as array ``k``.
+        k: Which.
+        again: Whether that result is wanted as well; it is the second one then.
+
+    Returns:
+        None where there are none.
+    """
+    definition = a.primitive.definition  # type: ignore[attr-defined]
+    moved = in_shape(device, b, a.problem.shape) if definition.results == 1 else None
+    if moved is None or not _is_plain(moved):
+        return None
+    expr = moved.primitive.definition.expr  # type: ignore[attr-defined]
+    (y,), (old,) = moved.writes, a.writes[:1]
+    others = [r for n, r in enumerate(moved.reads) if n != k]
+    fits = (
+        same_place(old, moved.reads[k])
+        and y.shape == old.shape
+        and all(o.dtype == old.dtype for o in (y, *others))
+        and not any(buffer_of(o) is buffer_of(old) for o in others)
+        and not any(buffer_of(r) is buffer_of(y) for r in a.reads)
+        and len(a.reads) + len(a.writes) + len(others) + 1 <= MOST_ARRAYS
+    )
+    preamble = both_preambles(definition.each, expr)
+    if not fits or preamble is None:
+        return None
+    after = on_value(expr, k, definition.inputs, definition.scalars)
+    behind = [*(["y1 = y0;\n"] if again else []), after]
+    texts: dict[str, Any] = {"each": joined([block(definition.each, {}, {}), *behind])}
+    if definition.near is not None:
+        begin, finish = definition.near.begin, definition.near.finish
+        texts["near"] = {
+            "begin": joined([block(begin, {}, {}), *(["y1 = 0;\n"] if again else [])]),
+            "finish": joined([block(finish, {}, {}), *behind]),
+        }
+    writes = (y, *([old] if again else []), *a.writes[1:])
+    numbers = (*a.numbers, *moved.numbers)
+    return _with(device, a, moved, texts, preamble, (*a.reads, *others), writes, numbers)
+
+
+def read(device: Device, a: Node, b: Node, *, again: bool) -> Node | None:
+    """Returns groups, or a reduction, of what an elementwise node makes.
+
+    Args:
+        device: Where.
+        a: The elementwise node.
+        b: Reads its result, all of it and perhaps parts.
+        again: Whether that result is wanted as well; it is the groups' second one then.
+
+    Returns:
+        None where there are none, or where another kernel would compute them.
+    """
+    if not _is_plain(a) or len(a.writes) != 1 or (again and not isinstance(b.primitive, Grouped)):
+        return None
+    (made,) = a.writes
+    definition = b.primitive.definition  # type: ignore[attr-defined]
+    taken = [n for n, r in enumerate(b.reads) if buffer_of(r) is buffer_of(made)]
+    whole = [n for n in taken if same_place(b.reads[n], made)]
+    kind = next((n for n, r in enumerate(a.reads) if r.dtype == made.dtype), None)
+    full = sum(r.size == made.size for r in a.reads)
+    passes = _APART if len(b.plan.stages) > 1 else _NEAR
+    fits = (
+        a.problem.shape == made.shape
+        and kind is not None
+        and all(r.dtype == made.dtype for r in a.reads)
+        and (whole if again else taken)
+        and not (again and definition.results != 1)
+        and passes * full + again < full + 1 + passes
+    )
+    found = _places(a, b, taken) if fits else None
+    preamble = None if found is None else both_preambles(_first(definition), _expr(a))
+    if found is None or preamble is None or kind is None:
+        return None
+    reads, old, new = found
+    if len(reads) + len(b.writes) + again > MOST_ARRAYS:
+        return None
+    local = fresh([s.text for s in (*definition.snippets, _expr(a))])
+    names = {f"x{n}": f"x{m}" for n, m in old.items()} | {f"x{n}": f"{local}_{n}" for n in taken}
+    numbers = {f"w{n}": f"w{n + definition.scalars}" for n in range(len(a.numbers))}
+
+    def part(snippet: Any, more: str = "", always: Sequence[int] = ()) -> Any:
+        """A snippet behind what makes the arrays that it reads."""
+        before: list[str] = []
+        kinds: dict[str, str] = {}
+        for n in sorted({*snippet.numbers("x"), *always} & {*taken}):
+            kinds[f"{local}_{n}"] = f"typeof_x{new[n][kind]}"
+            before.append(f"{kinds[f'{local}_{n}']} {local}_{n} = 0;\n")
+            own = {f"x{m}": f"x{place}" for m, place in enumerate(new[n])}
+            own |= numbers | {"y0": f"{local}_{n}"}
+            before.append(block(_expr(a), own, {f"{local}_{n}": kinds[f"{local}_{n}"]}))
+        own_names = {name: to for name, to in names.items() if name in snippet.used or kinds}
+        return joined([*before, block(snippet, own_names, kinds), more])
+
+    also = f"y1 = {local}_{whole[0]};\n" if again else ""
+    always = whole[:1] if again else []
+    told = definition if isinstance(b.primitive, Reduction) else definition.taken
+    texts: dict[str, Any] = {"expr": part(told.expr), "step": part(told.step)}
+    if definition.finalize is not None:
+        texts["finalize"] = part(definition.finalize)
+    if isinstance(b.primitive, Grouped):
+        texts["each"] = part(definition.each, also, always)
+        if (near := definition.near) is not None:
+            texts["near"] = {
+                "begin": part(near.begin, "y1 = 0;\n" if again else ""),
+                "step": part(near.step[0]),
+                "finish": part(near.finish, also, always),
+            }
+            if near.first is not None:
+                texts["near"]["first"] = part(near.first[0])
+    scales = ()
+    if isinstance(b.primitive, Reduction):
+        options = ReductionOptions(*b.options)
+        scales = scale_numbers(b.primitive.what, options.alpha, options.beta, definition.results)
+    own = b.numbers[: len(b.numbers) - len(scales)]
+    writes = (b.writes[0], *([made] if again else []), *b.writes[1:])
+    all_numbers = (*own, *a.numbers, *b.numbers[len(own) :])
+    return _with(device, b, a, texts, preamble, reads, writes, all_numbers)
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether a node is a string that knows nothing but the elements in its place."""
+    if not isinstance(node.primitive, Pointwise) or len(node.writes) != 1:
+        return False
+    expr = node.primitive.definition.expr
+    if expr.lookups or expr.dims or node.primitive.definition.draws or "index" in expr.used:
+        return False
+    return all(o.dtype.kind not in "biu" and o.dtype.itemsize >= 4 for o in node.reads)
+
+
+def _expr(node: Node) -> Any:
+    return node.primitive.definition.expr  # type: ignore[attr-defined]
+
+
+def _first(definition: Any) -> Any:
+    """A snippet of a definition, whose preamble all of them have."""
+    return definition.snippets[0]
+
+
+def _kernels(node: Node) -> tuple[bool, list[str]]:
+    """Whether results are begun near, and which templates print the kernels."""
+    near = getattr(node.primitive.definition, "near", None)  # type: ignore[attr-defined]
+    return near is None, [stage.template for stage in node.plan.stages]
+
+
+def _places(
+    a: Node, b: Node, taken: Sequence[int]
+) -> tuple[list[Operand], dict[int, int], dict[int, list[int]]] | None:
+    """Returns what is read in the place of an elementwise node's results.
+
+    Returns:
+        The arrays; where the others of ``b`` are among them, by number; and for each of those that
+        are taken where the arrays are that it is made of.
+    """
+    (made,) = a.writes
+    reads: list[Operand] = []
+
+    def place(operand: Operand) -> int:
+        known = [m for m, r in enumerate(reads) if same_place(r, operand)]
+        if not known:
+            reads.append(operand)
+        return known[0] if known else len(reads) - 1
+
+    new: dict[int, list[int]] = {}
+    for n in taken:
+        new[n] = []
+        for r in a.reads:
+            strides = broadcast_strides(r, made.shape)
+            steps = tuple(s * r.dtype.itemsize for s in strides)
+            places = relocation(made, replace(r, shape=made.shape, strides=steps), joined=False)
+            there = None if places is None else places(b.reads[n], r.memory)
+            if there is None:
+                return None
+            new[n].append(place(there))
+    old = {n: place(r) for n, r in enumerate(b.reads) if n not in taken}
+    return reads, old, new
+
+
+def _with(
+    device: Device,
+    a: Node,
+    other: Node,
+    texts: Mapping[str, Any],
+    preamble: str,
+    reads: Sequence[Operand],
+    writes: Sequence[Operand],
+    numbers: Sequence[Any],
+) -> Node | None:
+    """Returns groups, or a reduction, of other strings; None where other kernels compute them."""
+    primitive: Any = a.primitive
+    told = {**primitive.form.told, **texts, "preamble": preamble}
+    if told.get("near") is not None:
+        told["near"] = {**primitive.form.told["near"], **texts.get("near", {})}
+    options = a.options
+    results = list(writes)
+    if isinstance(primitive, Grouped):
+        keep = tuple(None if k is None else True for k in options.keep)
+        options = options._replace(out=True, keep=keep)
+        results = results[: len(writes) - sum(map(bool, keep))]
+        told["partial_type"] = str(a.problem.value)
+    else:
+        told["partial_type"] = [str(t) for t in a.problem.partials]
+    told["result_type"] = [str(w.dtype) for w in results]
+    line = a.line or other.line
+    try:
+        made = _made(primitive.form.kind, _Told(told))
+        node = planned(device, made, reads, writes, numbers, options, line=line)
+    except (ClprimError, NoPlanError, ValueError):
+        return None
+    known = {*a.problem.scalars, *other.problem.scalars}
+    if not known.issuperset(node.problem.scalars) or _kernels(node) != _kernels(a):
+        return None
+    return node
+
+
+class _Told(dict[str, Any]):
+    """Arguments of a primitive, which compare by what they say."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(json.dumps(self, sort_keys=True, default=str))
+
+
+@lru_cache(maxsize=1024)
+def _made(kind: str, told: _Told) -> Grouped | Reduction:
+    return {"Grouped": Grouped, "Reduction": Reduction}[kind](**told)
