@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from clprim.call.forms import Form, made
 from clprim.call.primitive import NoPlanError
 from clprim.call.scaling import scale_numbers
 from clprim.errors import ClprimError
@@ -97,23 +98,23 @@ def read(device: Device, a: Node, b: Node, *, again: bool) -> Node | None:
     """
     if not _is_plain(a) or len(a.writes) != 1 or (again and not isinstance(b.primitive, Grouped)):
         return None
-    (made,) = a.writes
+    (middle,) = a.writes
     definition = b.primitive.definition  # type: ignore[attr-defined]
-    taken = [n for n, r in enumerate(b.reads) if buffer_of(r) is buffer_of(made)]
-    whole = [n for n in taken if same_place(b.reads[n], made)]
-    kind = next((n for n, r in enumerate(a.reads) if r.dtype == made.dtype), None)
-    full = sum(r.size == made.size for r in a.reads)
+    taken = [n for n, r in enumerate(b.reads) if buffer_of(r) is buffer_of(middle)]
+    whole = [n for n in taken if same_place(b.reads[n], middle)]
+    kind = next((n for n, r in enumerate(a.reads) if r.dtype == middle.dtype), None)
+    full = sum(r.size == middle.size for r in a.reads)
     passes = _APART if len(b.plan.stages) > 1 else _NEAR
     fits = (
-        a.problem.shape == made.shape
+        a.problem.shape == middle.shape
         and kind is not None
-        and all(r.dtype == made.dtype for r in a.reads)
+        and all(r.dtype == middle.dtype for r in a.reads)
         and (whole if again else taken)
         and not (again and definition.results != 1)
         and passes * full + again < full + 1 + passes
     )
     found = _places(a, b, taken) if fits else None
-    preamble = None if found is None else both_preambles(_first(definition), _expr(a))
+    preamble = None if found is None else both_preambles(definition.snippets[0], _expr(a))
     if found is None or preamble is None or kind is None:
         return None
     reads, old, new = found
@@ -157,7 +158,7 @@ def read(device: Device, a: Node, b: Node, *, again: bool) -> Node | None:
         options = ReductionOptions(*b.options)
         scales = scale_numbers(b.primitive.what, options.alpha, options.beta, definition.results)
     own = b.numbers[: len(b.numbers) - len(scales)]
-    writes = (b.writes[0], *([made] if again else []), *b.writes[1:])
+    writes = (b.writes[0], *([middle] if again else []), *b.writes[1:])
     all_numbers = (*own, *a.numbers, *b.numbers[len(own) :])
     return _with(device, b, a, texts, preamble, reads, writes, all_numbers)
 
@@ -176,11 +177,6 @@ def _expr(node: Node) -> Any:
     return node.primitive.definition.expr  # type: ignore[attr-defined]
 
 
-def _first(definition: Any) -> Any:
-    """A snippet of a definition, whose preamble all of them have."""
-    return definition.snippets[0]
-
-
 def _kernels(node: Node) -> tuple[bool, list[str]]:
     """Whether results are begun near, and which templates print the kernels."""
     near = getattr(node.primitive.definition, "near", None)  # type: ignore[attr-defined]
@@ -196,7 +192,7 @@ def _places(
         The arrays; where the others of ``b`` are among them, by number; and for each of those that
         are taken where the arrays are that it is made of.
     """
-    (made,) = a.writes
+    (middle,) = a.writes
     reads: list[Operand] = []
 
     def place(operand: Operand) -> int:
@@ -209,9 +205,9 @@ def _places(
     for n in taken:
         new[n] = []
         for r in a.reads:
-            strides = broadcast_strides(r, made.shape)
+            strides = broadcast_strides(r, middle.shape)
             steps = tuple(s * r.dtype.itemsize for s in strides)
-            places = relocation(made, replace(r, shape=made.shape, strides=steps), joined=False)
+            places = relocation(middle, replace(r, shape=middle.shape, strides=steps), joined=False)
             there = None if places is None else places(b.reads[n], r.memory)
             if there is None:
                 return None
@@ -247,8 +243,8 @@ def _with(
     told["result_type"] = [str(w.dtype) for w in results]
     line = a.line or other.line
     try:
-        made = _made(primitive.form.kind, _Told(told))
-        node = planned(device, made, reads, writes, numbers, options, line=line)
+        found = _made(primitive.form.kind, _Told(told))
+        node = planned(device, found, reads, writes, numbers, options, line=line)
     except (ClprimError, NoPlanError, ValueError):
         return None
     known = {*a.problem.scalars, *other.problem.scalars}
@@ -265,5 +261,5 @@ class _Told(dict[str, Any]):
 
 
 @lru_cache(maxsize=1024)
-def _made(kind: str, told: _Told) -> Grouped | Reduction:
-    return {"Grouped": Grouped, "Reduction": Reduction}[kind](**told)
+def _made(kind: str, told: _Told) -> Any:
+    return made(Form(kind, told))
