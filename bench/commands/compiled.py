@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from bench.commands.nets import names_of, refuse_missing, some
+from bench.commands.nets import BatchOption, counts, names_of, refuse_missing, some
 from bench.commands.options import Run, charted_run_of, takes
 from bench.commands.output import finish, moving
 from bench.page.compiled import compiled_report
 from bench.peers.nets import CompiledByTorch
 from bench.work.first_compiled import run_firsts
 from bench.work.models import MODELS
-from bench.work.nets import net_jobs, run_nets
+from bench.work.nets import INTERRUPTED, net_jobs, run_nets
 from bench.work.step import run_memory, run_steps, step_jobs
 
 _BATCHES = (1, 8, 32)
@@ -28,7 +28,7 @@ def torch(
     net: Annotated[
         str | None, typer.Option("--net", help="Networks, with commas; as of bench nets.")
     ] = None,
-    batch: Annotated[int | None, typer.Option("--batch", min=1, help="Images of a batch.")] = None,
+    batch: BatchOption = None,
     run: Run,
 ) -> None:
     """Networks and training steps that torch.compile compiles, beside PyTorch and inductor."""
@@ -38,7 +38,7 @@ def torch(
         )
         raise typer.Exit(2)
     named = some("--net", net, MODELS)
-    batches = (batch,) if batch else () if run.quick else _BATCHES
+    batches = counts("--batch", batch) or (() if run.quick else _BATCHES)
     jobs = net_jobs(quick=run.quick, names=named, batches=batches)
     trained = [name for name in named if not MODELS[name].tokens]
     steps = step_jobs(quick=run.quick, names=trained, batches=batches)
@@ -57,12 +57,13 @@ def torch(
             quick=run.quick,
             progress=progress,
         )
-        trainings = memory = firsts = None
-        if steps:
-            trainings = run_steps(
+        trainings, memory, firsts = [], None, None
+        if steps and INTERRUPTED not in refused:
+            trainings, failed = run_steps(
                 steps, run.device, repeats=run.repeats, progress=progress, inductor=True
             )
-        if whole:
+            refused += failed
+        if whole and INTERRUPTED not in refused:
             progress("memory of a training step", 0)
             memory = run_memory(run.device, quick=run.quick, compiled=True)
             progress("memory of a training step", 0.1)
@@ -70,7 +71,7 @@ def torch(
     report = compiled_report(
         rows,
         peers,
-        trainings or [],
+        trainings,
         memory,
         firsts,
         refused=refused,

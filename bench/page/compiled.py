@@ -73,6 +73,8 @@ def compiled_report(
         tables.append(_steps_table(group, [row for row in steps if row.job.group == group]))
     verdicts = [*_verdicts(rows, excuse), *_step_verdicts(steps, excuse)]
     notes = [*_NOTES, *remarks_of(rows, peers)]
+    notes += [f"{r.label}: {INDUCTOR} did not run: {r.absent}" for r in steps if r.absent]
+    notes += [f"{r.label}: most rounds were disturbed" for r in steps if not r.calm]
     if memory is not None:
         tables.append(memory_table(memory))
         verdicts += judge([_MEMORY], memory.job.title, {"memory": memory.times}, excuse)
@@ -82,7 +84,7 @@ def compiled_report(
         verdicts += judge([_FIRST], "ResNet-50", {"first": share}, excuse)
         notes.append(_FIRST_NOTE)
     wrong = [f"{r.job.label}: off by {r.error:.1e}" for r in rows if not r.correct]
-    wrong += [f"{r.job.group}: {r.job.title}: losses differ" for r in steps if not r.correct]
+    wrong += [f"{r.label}: losses differ" for r in steps if not r.correct]
     wrong += [f"{r.job.title}: on the CPU ran {', '.join(r.on_cpu)}" for r in steps if r.on_cpu]
     return Report(
         "torch",

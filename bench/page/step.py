@@ -43,6 +43,7 @@ def step_report(
     rows: Sequence[StepRow],
     memory: Footprint | None,
     *,
+    refused: Sequence[str] = (),
     excuse: str = "",
     options: str = "",
     label: str = "",
@@ -52,6 +53,7 @@ def step_report(
     Args:
         rows: As `run_steps` returned them.
         memory: As `run_memory` returned it; None where it was not measured.
+        refused: Why other rows were not measured.
         excuse: Why targets are not judged, if so.
         options: See `bench.page.report.Report`.
         label: Likewise.
@@ -60,24 +62,23 @@ def step_report(
     for row in rows:
         groups.setdefault(row.job.group, []).append(row)
     tables = [_table(group, members) for group, members in groups.items()]
-    verdicts = _verdicts(rows, excuse)
+    verdicts = _verdicts(rows, excuse) if rows else []
     if memory is not None:
         tables.append(memory_table(memory))
         subject = f"{memory.job.title}, batch {memory.job.batch}"
         verdicts += judge([_MEMORY], subject, {"memory": memory.times}, excuse)
-    names = {id(row): f"{row.job.group}: {row.job.title}" for row in rows}
-    failures = [f"{names[id(r)]}: clprim and PyTorch disagree" for r in rows if not r.correct]
+    failures = [f"{row.label}: clprim and PyTorch disagree" for row in rows if not row.correct]
     failures += [
-        f"{names[id(row)]}: on the CPU ran {', '.join(row.on_cpu)}" for row in rows if row.on_cpu
+        f"{row.label}: on the CPU ran {', '.join(row.on_cpu)}" for row in rows if row.on_cpu
     ]
-    disturbed = [f"{names[id(row)]}: most rounds were disturbed" for row in rows if not row.calm]
+    disturbed = [f"{row.label}: most rounds were disturbed" for row in rows if not row.calm]
     return Report(
         "step",
         "Training steps on the device next to PyTorch on the CPU",
         tables=tuple(tables),
         verdicts=tuple(verdicts),
         notes=(*_NOTES, *([_MEMORY_NOTE] if memory is not None else []), *disturbed),
-        failures=tuple(failures),
+        failures=(*refused, *failures),
         options=options,
         label=label,
     )

@@ -36,6 +36,8 @@ _CALM = 0.1
 # Of the result's largest number.
 _AGREE = 1e-4
 _QUICK_SECONDS = 0.001
+#: Stands among what was refused where a user ended a run: the page has what was measured before.
+INTERRUPTED = "interrupted: the rows that follow were not measured"
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,8 @@ def run_nets(
         own: What clprim makes of a network.
 
     Returns:
-        The rows, the peers, those that are missing included, and why clprim does not run others.
+        The rows, the peers, those that are missing included, and why clprim does not run others,
+        `INTERRUPTED` among them.
     """
     import torch
 
@@ -245,6 +248,9 @@ def run_nets(
             rows.append(row)
         except Exception as error:  # hours of other rows are not given up for one
             failures.append(f"{job.label}: {type(error).__name__}: {str(error).strip()[:500]}")
+        except KeyboardInterrupt:
+            failures.append(INTERRUPTED)
+            break
         device.pool.free_held()
     return rows, everyone, failures
 

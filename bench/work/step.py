@@ -16,6 +16,7 @@ from bench.clock.timing import Contender, Gauge, Spread, calm_race, host_call, r
 from bench.peers.compute import keep_memory
 from bench.work.compiled import compiled_step
 from bench.work.models import MODELS, SMALL, inputs_of, network
+from bench.work.nets import INTERRUPTED
 from clprim.runtime.ceilings import best, peak_candidates
 from clprim.runtime.device import Device
 
@@ -64,6 +65,7 @@ class StepRow:
         rates: Images a second by contender, of the median run.
         times: How many times as fast as PyTorch the others are, compared round by round.
         beside: How many times as fast as inductor clprim's compiled step is, where both ran.
+        absent: Why inductor did not run, if so.
         correct: Whether losses are PyTorch's.
         on_cpu: Overloads that ran on the CPU in the device's stead.
         calm: Whether half of the rounds were undisturbed.
@@ -76,6 +78,12 @@ class StepRow:
     on_cpu: tuple[str, ...]
     calm: bool = True
     beside: Spread | None = None
+    absent: str = ""
+
+    @property
+    def label(self) -> str:
+        """Which row it is."""
+        return f"{self.job.group}: {self.job.title}"
 
 
 @dataclass(frozen=True)
@@ -127,7 +135,7 @@ def run_steps(
     progress: Callable[[str, float], None],
     keep: bool = False,
     inductor: bool = False,
-) -> list[StepRow]:
+) -> tuple[list[StepRow], list[str]]:
     """Measure all rows.
 
     Args:
@@ -137,6 +145,9 @@ def run_steps(
         progress: Told what is under way and by which part of the whole it has just moved on.
         keep: Whether the C library is told to keep freed memory.
         inductor: Whether PyTorch's own compiler takes part.
+
+    Returns:
+        The rows, and why others are missing; see `bench.work.nets.INTERRUPTED`.
     """
     import clprim.torch
 
@@ -145,14 +156,20 @@ def run_steps(
     clprim.torch.fallback("silent")
     gauge = peak_gauge(best(peak_candidates(device))[0])
     part = 1 / (len(jobs) * repeats)
-    rows = []
+    rows, failures = [], []
     for job in jobs:
         about = f"{job.group}: {job.title}"
         progress(about, 0)
         tick = lambda about=about: progress(about, part)  # noqa: E731
-        rows.append(_measure(job, gauge, repeats, tick, inductor=inductor))
+        try:
+            rows.append(_measure(job, gauge, repeats, tick, inductor=inductor))
+        except Exception as error:  # the others are not given up for one
+            failures.append(f"{about}: {type(error).__name__}: {str(error).strip()[:500]}")
+        except KeyboardInterrupt:
+            failures.append(INTERRUPTED)
+            break
         device.pool.free_held()
-    return rows
+    return rows, failures
 
 
 class TrainingStep:
@@ -223,10 +240,14 @@ def _measure(
     whole = compiled_step(TrainingStep(job, "opencl"))
     correct = _close(whole(), expected) and correct
     contenders.append(host_call(COMPILED, job.batch, whole, _synchronize))
+    absent = ""
     if inductor:
         other = TrainingStep(job, "cpu").compiled("inductor")
-        correct = _close(other(), expected) and correct
-        contenders.append(host_call(INDUCTOR, job.batch, other, lambda: None))
+        try:
+            correct = _close(other(), expected) and correct
+            contenders.append(host_call(INDUCTOR, job.batch, other, lambda: None))
+        except Exception as failure:  # what it does not support
+            absent = f"{type(failure).__name__}: {str(failure).strip()[:200]}"
     results, calm = calm_race(contenders, gauge, repeats, tick=tick)
     names = [contender.name for contender in contenders]
     return StepRow(
@@ -236,7 +257,8 @@ def _measure(
         correct,
         tuple(sorted(fallbacks)),
         calm,
-        ratio(results[COMPILED], results[INDUCTOR], "host") if inductor else None,
+        ratio(results[COMPILED], results[INDUCTOR], "host") if INDUCTOR in names else None,
+        absent,
     )
 
 

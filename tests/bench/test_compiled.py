@@ -11,7 +11,7 @@ from bench.clock.timing import Spread
 from bench.commands import compiled as command
 from bench.page.compiled import compiled_report
 from bench.peers import nets as peers
-from bench.work import first_compiled
+from bench.work import first_compiled, nets
 from bench.work import step as training
 from bench.work.nets import NetJob, NetRow
 from bench.work.step import CALLS, TORCH, Footprint, StepJob, StepRow
@@ -46,7 +46,47 @@ def test_a_small_network(tmp_path, monkeypatch):
         assert part in result.output
 
 
+def test_an_interrupted_run_writes_what_it_has(tmp_path, monkeypatch):
+    def measure(job, *_, **__):
+        if job.batch == 2:
+            raise KeyboardInterrupt
+        return net(job.name, job.batch, 2.0)
+
+    monkeypatch.setattr(nets, "_measure", measure)
+    monkeypatch.setattr(command, "run_steps", None)
+    result = invoke(tmp_path, "--compiled", "--net", "small", "--batch", "1,2")
+    assert result.exit_code == 1
+    (page,) = tmp_path.iterdir()
+    assert page.name.startswith("torch-compiled-small-batch-1-2-")
+    text = page.read_text(encoding="utf-8")
+    assert "interrupted: the rows that follow" in text and "batch 1" in text
+
+
+def test_what_fails_leaves_other_rows_of_training_steps(device, monkeypatch):
+    def step_of(job, where):
+        if job.batch == 1:
+            raise ValueError("no statistics of one value")
+        return training_step(job, where)
+
+    def compiled(self, backend):
+        self.forward = self._forward if backend == "clprim" else lambda: 1 / 0
+        return self
+
+    training_step = training.TrainingStep
+    monkeypatch.setattr(training, "TrainingStep", step_of)
+    monkeypatch.setattr(training_step, "compiled", compiled)
+    jobs = training.step_jobs(names=["small"], batches=(1, 2))
+    told = {"repeats": 1, "progress": lambda *_: None, "inductor": True}
+    rows, failures = training.run_steps(jobs, device, **told)
+    assert ["no statistics" in failure for failure in failures] == [True]
+    (row,) = rows
+    assert row.beside is None and "ZeroDivisionError" in row.absent and row.correct
+    report = compiled_report([], [], rows, None, None, refused=failures)
+    assert any("inductor did not run: ZeroDivisionError" in note for note in report.notes)
+
+
 def test_what_it_refuses(tmp_path):
+    assert "expected numbers" in invoke(tmp_path, "--compiled", "--batch", "1,0").output
     assert "--compiled has to be given" in invoke(tmp_path).output
     assert invoke(tmp_path).exit_code == 2
 
