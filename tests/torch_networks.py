@@ -60,13 +60,8 @@ def results(model, x, seed):
 
 def distance(found, expected):
     """The difference's norm over the norm, of several tensors as of one."""
-    norm = torch.cat([e.flatten() for e in expected]).norm()
-    return (
-        (
-            torch.cat([f.flatten() for f in found]) - torch.cat([e.flatten() for e in expected])
-        ).norm()
-        / norm
-    ).item()
+    off = torch.stack([(f - e).norm() for f, e in zip(found, expected, strict=True)]).norm()
+    return (off / torch.stack([e.norm() for e in expected]).norm()).item()
 
 
 def errors(found, expected):
@@ -352,10 +347,10 @@ def main() -> int:
             bad += 1
             rows.append(f"| {name} | {shape} | | {type(error).__name__}" + " |" * (len(head) - 3))
             print(f"{name}: {type(error).__name__}: {str(error)[:600]}", file=sys.stderr)
+        if given.write:
+            table = "compiled networks" if given.compiled else "networks"
+            write(PAGE, table, merged(PAGE, table, rows))
     print("\n".join(rows))
-    if given.write:
-        table = "compiled networks" if given.compiled else "networks"
-        write(PAGE, table, merged(PAGE, table, rows))
     return 1 if bad else 0
 
 
