@@ -275,7 +275,10 @@ class Grouped(Strings):
         options: Options = request.options
         what, definition, traits = self.what, self.definition, target.traits
         inputs = request.operands
-        given = len(request.outs) - sum(map(bool, options.keep))
+        keep, wanted = options.keep, [k is not None for k in options.keep]
+        if len(request.outs) == definition.results + sum(wanted):
+            keep = tuple(k or None for k in wanted)  # of a graph's node, which has places for all
+        given = len(request.outs) - sum(map(bool, keep))
         outs, into = request.outs[:given], request.outs[given:]
         shape = broadcast_shapes(what, [a.shape for a in inputs])
         axes = reduced_axes(what, options.axis, len(shape))
@@ -296,7 +299,7 @@ class Grouped(Strings):
         results = outs or tuple(
             Operand(shape, dense_strides(shape, d.itemsize, order), 0, d) for d in result_types
         )
-        kept = self._kept(options.keep, into, shape, axes, order, value)
+        kept = self._kept(keep, into, shape, axes, order, value)
         for n, (o, dtype) in enumerate(zip(outs, result_types, strict=False)):
             check_out(what, n, o, shape, dtype)
         if not options.trusted:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from clprim.call.gate import GatePrimitive
 from clprim.call.pieces import PiecesPrimitive
 from clprim.call.product import ContractionPrimitive
-from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, replanned
+from clprim.graph.graph import Buffer, Graph, Node, buffer_of, replanned
 from clprim.graph.passes.moves import moves_of
 from clprim.graph.relocation import Relocation, relocation
 from clprim.grouped import Grouped
@@ -43,39 +43,45 @@ def formats(graph: Graph, device: Device) -> Graph:
     images = _images(graph)
     if not any(_is_convolution(node) for node in graph.nodes) or not images:
         return graph
-    found = _cheapest(graph, images)
-    places = {b: _places(images[b], last) for b, last in found.items()}
-    changed = {b: place for b, place in places.items() if place is not None}
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        moved = _moved(device, node, changed) if changed else node
-        if moved is None:
+    while True:
+        found = _cheapest(graph, images)
+        places = {b: _places(images[b], last) for b, last in found.items()}
+        changed = {b: place for b, place in places.items() if place is not None}
+        if not changed:
             return graph
-        nodes.append(moved)
-    if not changed:
-        return graph
-    return graph.with_nodes(nodes, f"formats: {len(changed)} images lie otherwise")
+        moved = [_moved(device, node, changed) for node in graph.nodes]
+        nodes = [node for node in moved if node is not None]
+        if len(nodes) == len(moved):
+            return graph.with_nodes(nodes, f"formats: {len(changed)} images lie otherwise")
+        # Images of nodes that refuse another format stay, and the rest is decided anew.
+        stay = {
+            buffer
+            for node, other in zip(graph.nodes, moved, strict=True)
+            if other is None
+            for buffer in node.buffers()
+        }
+        images = {b: o for b, o in images.items() if b not in stay}
 
 
 def _images(graph: Graph) -> dict[Buffer, Operand]:
     """Temporaries that may lie in another format: every node sees the whole of them, or views."""
-    uses, found = Uses(graph.nodes), dict[Buffer, Operand]()
-    fixed = {*map(buffer_of, graph.outputs)}
+    found, fixed = dict[Buffer, Operand](), {*map(buffer_of, graph.outputs)}
+    convolved = {b for node in graph.nodes if _is_convolution(node) for b in node.buffers()}
     for node in graph.nodes:
         for operand in (*node.writes, *node.reads):
             if _is_image(operand):
                 found.setdefault(buffer_of(operand), operand)
     for node in graph.nodes:
-        known = _knows_formats(node)
+        known, product = _knows_formats(node), isinstance(node.primitive, ContractionPrimitive)
         for operand in (*node.writes, *node.reads):
-            whole = found.get(buffer_of(operand))
-            if whole is not None and not (known and _follows(operand, whole)):
-                fixed.add(buffer_of(operand))
-    return {
-        buffer: operand
-        for buffer, operand in found.items()
-        if buffer not in fixed and uses.only_writer(buffer) is not None
-    }
+            buffer = buffer_of(operand)
+            whole = found.get(buffer)
+            if whole is None or (
+                (known or (product and buffer in convolved)) and _follows(operand, whole)
+            ):
+                continue
+            fixed.add(buffer)
+    return {b: o for b, o in found.items() if b not in fixed and b.kind == "temporary"}
 
 
 def _follows(operand: Operand, whole: Operand) -> bool:

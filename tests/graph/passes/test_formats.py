@@ -109,3 +109,25 @@ def test_group_norms_follow_images_that_a_program_converts():
 
     images = arrays((2, 8, 6, 7), (16, 8, 3, 3), (8, 16, 1, 1), last=True)
     check(net, [*images, *arrays((16,), (16,))], [True, False, True, False])
+
+
+def test_what_is_copied_into_a_joined_image_follows_it():
+    """A block of a U-Net: a skip of the other format, and norms and products of pixels as rows."""
+
+    def net(x, a, b, weight, c, d):
+        y = ops.conv2d(ops.contiguous(ops.conv2d(x, a)), b)
+        rows = y.reshape(2, 8, 42).transpose(0, 2, 1)
+        rows = ops.layer_norm(rows, (8,), return_stats=True)[0]
+        z = ops.matmul(rows, weight).transpose(0, 2, 1).reshape(2, 8, 6, 7)
+        z = ops.cat([ops.contiguous(z), x], 1)
+        y = ops.conv2d(ops.group_norm(z, 4), c) + ops.conv2d(z, d)
+        return ops.mean(y, axis=(2, 3))
+
+    images = arrays((2, 8, 6, 7), (8, 8, 1, 1), (8, 8, 1, 1), last=True)
+    given = [*images, *arrays((8, 8), (8, 16, 1, 1), (8, 16, 1, 1))]
+    compiled = cp.jit(net)
+    np.testing.assert_allclose(compiled(*given).get(), net(*given).get(), rtol=1e-3, atol=1e-4)
+    if current_device().traits.is_cpu:
+        for node in compiled.graph(*given).nodes:
+            images = [o for o in (*node.writes, *node.reads) if o.shape[2:] == (6, 7)]
+            assert all(o.strides[1] == o.dtype.itemsize for o in images), node
