@@ -19,7 +19,7 @@ from clprim.torch.device import DeviceModule, serve_accelerator
 from clprim.torch.exported import load_exported
 from clprim.torch.function import operator
 from clprim.torch.fused import fuse
-from clprim.torch.kernels import attention, logarithms, optimizer, product, random, shape
+from clprim.torch.kernels import attention, groups, logarithms, optimizer, product, random, shape
 from clprim.torch.memory import array, in_use, tensor
 from clprim.torch.on_cpu import fallback, run_on_cpu
 from clprim.torch.report import coverage
@@ -36,6 +36,7 @@ modules.register()
 random.register()
 optimizer.register()
 attention.register()
+groups.register()
 logarithms.register()
 product.register()
 shape.register()

@@ -19,8 +19,8 @@ from torch.fx._graph_pickler import GraphPickler, Options
 from clprim.torch.parts import NOTES
 from clprim.torch.program import Program
 
-# Counts changes of what is kept.
-_FORM = 2
+# Counts changes of what is kept, formulas of gradients among it.
+_FORM = 3
 
 
 class Kept(OutputCode):  # type: ignore[misc]
