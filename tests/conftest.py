@@ -8,10 +8,12 @@ import sys
 import zlib
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 
 import pytest
 from support import TRAITS, device_ids
+from turns import of_other_turns
 
 import clprim as cp
 from clprim.call.signature import Calls
@@ -26,6 +28,8 @@ _as_users = pytest.StashKey()
 # Operators whose kernels take longest to compile, and marks of tests that run elsewhere or once.
 _LARGE, _ELSEWHERE = {"conv", "product"}, ("oclgrind", "optimised")
 _ALONE = ("refusal", "large", "alone")
+# Which cases of crossed parameters a run takes: a number or "all"; unless it is set, the day's.
+_TURN, _TURNS, _WHOLE = "CLPRIM_TEST_TURN", 6, ("everywhere", "optimised")
 _built_last: dict[str, object] = {}
 BROKEN: list[str] = []
 # glibc keeps what a compiler has freed, some 2 MiB a program, until it is told to give it back.
@@ -37,7 +41,7 @@ gc.disable()
 
 
 def pytest_report_header(config):
-    return BROKEN
+    return [f"crossed parameters: turn {os.environ[_TURN]} of {_TURNS} ({_TURN})", *BROKEN]
 
 
 def pytest_addoption(parser):
@@ -61,6 +65,7 @@ def _use_own_cache():
 
 
 _use_own_cache()
+os.environ.setdefault(_TURN, str(date.today().toordinal() % _TURNS))  # the workers' as well
 # For pytest-xdist's workers, which this process starts with its own environment: threads of a
 # reference's product go on spinning for some 20 ms, on the cores that compile for other tests.
 for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
@@ -121,42 +126,37 @@ def _is_asked_elsewhere(item, number):
 
 
 def _not_their_turn(items):
-    """The cases of the first device that leave their turn to others: planned for all of `TRAITS`.
+    """The cases of the first device that leave their turn to others, where parameters cross.
 
-    Of a function with three cases or more, traits apart, each of them is planned for two devices
-    out of six, and each of these gets a third of the cases; of one with two cases, half of them.
+    Of a product of two parameters or more, the planned-for devices of `TRAITS` among them, a run
+    takes a half or a third (`of_other_turns`). What was reported once, and what runs on every
+    device or as users have it in all cases, is left whole.
     """
-    families = defaultdict(lambda: defaultdict(dict))
+    turn = os.environ[_TURN]
+    if turn == "all":
+        return set()
+    families = defaultdict(list)
     for item in items:
-        named = any("traits" in mark.args[0] for mark in item.iter_markers("parametrize"))
-        if {"traits", "device"} <= {*item.fixturenames} and _is_first(item) and not named:
-            name = item.callspec.params["traits"]
-            rest = item.callspec.id.split("-")
-            rest.remove(name)
-            families[item.path, item.originalname]["-".join(rest)][name] = item
-    return {
-        item
-        for family in families.values()
-        for turns in [min(len(family), 3)]
-        for turn, case in enumerate(family.values())
-        for number, name in enumerate(TRAITS)
-        if (item := case.get(name)) and (turn + turn // turns + number) % turns
-    }
+        whole = any(map(item.get_closest_marker, _WHOLE)) or "reports" in item.path.parts
+        if "device" in item.fixturenames and _is_first(item) and not whole:
+            families[item.path, item.originalname].append((item, item.callspec._idlist))
+    return {item for family in families.values() for item in of_other_turns(family, int(turn))}
 
 
 def pytest_collection_modifyitems(config, items):
     """Chooses what runs where: compiling kernels is nearly all of the suite's time.
 
-    The first device runs every case, planned for two of the six devices that `TRAITS` names: each
-    of these gets a third of a function's cases, of two cases one. The others are asked whether
+    The first device runs every case of one parameter, and of several, planned for the six devices
+    of `TRAITS` or not, those whose turn it is (`_not_their_turn`). The others are asked whether
     plans and templates hold on their runtimes, whose compilers take several times as long: of every
     fifth function one of them runs one case, of tests of traits one for those that differ most from
     the device's own. Of operators it is every tenth, and where kernels are large what is marked so;
     what drives a runtime they share whole. ``CLPRIM_TEST_DEVICES`` names one to make it the first.
     """
     cases, numbers, in_file, left_out = {}, {}, Counter(), []
-    # Who names marks, such as those of Oclgrind, asks for all of theirs.
-    of_others = set() if config.option.markexpr else _not_their_turn(items)
+    # Who names marks, such as those of Oclgrind, or a case asks for all of theirs.
+    named = config.option.markexpr or any("[" in argument for argument in config.args)
+    of_others = set() if named else _not_their_turn(items)
     for item in items:
         name, which = (item.path, item.originalname), ""
         if name not in numbers:

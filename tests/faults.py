@@ -354,6 +354,7 @@ def caught(number: int) -> bool:
 
     with tempfile.TemporaryDirectory() as cache:
         environ = {**os.environ, "CLPRIM_CACHE_DIR": cache, "PYTHONPATH": str(ROOT / "tests")}
+        environ["CLPRIM_TEST_TURN"] = "all"
         if number >= 0:
             environ[CHOSEN] = str(number)
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "faults"]
