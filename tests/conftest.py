@@ -177,8 +177,7 @@ def pytest_collection_modifyitems(config, items):
         if which:
             left_out += [item for item in found if item is not one]
         else:
-            every = 16 if _LARGE & {*path.parts} else 8
-            one.stash[_as_users] = numbers[path, name] % every == 0
+            one.stash[_as_users] = numbers[path, name] % 16 == 0
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
@@ -263,7 +262,7 @@ def built(request, monkeypatch):
     """Kernels as they are written, but for some cases on the first device.
 
     Optimising a kernel takes up to twenty times as long as building it: it is one case of every
-    eighth function, where kernels are large of every sixteenth. Tests that are marked ``optimised``
+    sixteenth function. Tests that are marked ``optimised``
     have kernels as users have them in every case, on whichever device runs it: random definitions,
     dtypes, accuracy, layers of networks, the examples.
     """
