@@ -8,7 +8,6 @@ import sys
 import zlib
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ _as_users = pytest.StashKey()
 # Operators whose kernels take longest to compile, and marks of tests that run elsewhere or once.
 _LARGE, _ELSEWHERE = {"conv", "product"}, ("oclgrind", "optimised")
 _ALONE = ("refusal", "large", "alone")
-# Which cases of crossed parameters a run takes: a number or "all"; unless it is set, the day's.
+# Which cases of crossed parameters a run takes: a number or "all"; unless it is set, the first's.
 _TURN, _TURNS, _WHOLE = "CLPRIM_TEST_TURN", 6, ("everywhere", "optimised")
 _built_last: dict[str, object] = {}
 BROKEN: list[str] = []
@@ -65,7 +64,7 @@ def _use_own_cache():
 
 
 _use_own_cache()
-os.environ.setdefault(_TURN, str(date.today().toordinal() % _TURNS))  # the workers' as well
+os.environ.setdefault(_TURN, "0")  # the workers' as well
 # For pytest-xdist's workers, which this process starts with its own environment: threads of a
 # reference's product go on spinning for some 20 ms, on the cores that compile for other tests.
 for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
