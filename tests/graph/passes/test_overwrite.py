@@ -36,8 +36,8 @@ def check(function, shapes, overwritten):
 def test_nodes_that_cannot_be_joined_write_over_what_they_read():
     def function(x):
         for _ in range(4):
-            x = ops.tanh(ops.softmax(x, 1)) * 2
-        return ops.sum(ops.exp(ops.softmax(x, 0)), 1)
+            x = ops.tanh(ops.cumsum(x, 1)) * 2
+        return ops.cumsum(ops.exp(ops.cumsum(x, 0) / 100), 1)
 
     check(function, [(6, 7)], overwritten=5)
 
@@ -88,4 +88,4 @@ def test_other_views_of_the_same_array_stay():
 
 
 def test_a_result_is_made_in_the_place_of_what_it_is_made_of():
-    check(lambda x: ops.exp(ops.softmax(x, 1)) - 1, [(5, 6)], overwritten=1)
+    check(lambda x: ops.exp(ops.cumsum(x, 1) / 10) - 1, [(5, 6)], overwritten=1)
