@@ -78,10 +78,12 @@ def vector_width(
         return 1
     if any(o.inner != "one" for o in operands[:results]):
         return 1
-    width = widest(value, traits)
-    while width > 2 and width > inner.size:
-        width //= 2
-    return width if width <= inner.size else 1
+    size, most = inner.size, widest(value, traits)
+    if size >= 8 * most:
+        return most
+    # Short rows: the elements that fill no vector cost a step each, so less width may be more.
+    widths = (w for w in (16, 8, 4, 2) if w <= min(most, size))
+    return min(widths, key=lambda w: size // w + size % w, default=1)
 
 
 def find_period(

@@ -64,13 +64,13 @@ __kernel void pointwise(
 
         const index_t stop = min(cp_i + run, n);
         #undef at_x0
-        #define at_x0(c0, c1, c2) (vload_half16(0, x0_memory + x0_from + (index_t)(c0) * x0_d0 + (index_t)(c1) + (index_t)(c2) * x0_d2))
-        for (; cp_i + 16 <= stop; cp_i += 16) {
+        #define at_x0(c0, c1, c2) (vload_half8(0, x0_memory + x0_from + (index_t)(c0) * x0_d0 + (index_t)(c1) + (index_t)(c2) * x0_d2))
+        for (; cp_i + 8 <= stop; cp_i += 8) {
             const long coord_0 = coord_0_row;
             const long coord_1 = coord_1_row + cp_i;
             const long coord_2 = coord_2_row;
-            typedef float16 typeof_x0;
-            typedef float16 typeof_y0;
+            typedef float8 typeof_x0;
+            typedef float8 typeof_y0;
             typeof_y0 y0 = 0;
             {
 #line 1 "snippet:expr"
@@ -80,7 +80,7 @@ for (int i = 0; i < 2; ++i)
 y0 = sum * x1;
 #line 82 "kernel"
             }
-            vstore16(y0, 0, y0_memory + y0_row + cp_i);
+            vstore8(y0, 0, y0_memory + y0_row + cp_i);
 
         }
         // The last elements of a row do not fill a vector.

@@ -129,7 +129,7 @@ def test_every_element_has_its_work_item(traits):
     ("expr", "dtype", "size", "vector"),
     [
         ("y0 = x0 + 1;", np.float32, 64, 16),
-        ("y0 = x0 + 1;", np.float32, 15, 8),
+        ("y0 = x0 + 1;", np.float32, 15, 4),
         ("y0 = x0 + 1;", np.float32, 3, 2),
         ("y0 = x0 + 1;", np.float32, 1, 1),
         ("y0 = x0 + 1;", np.float64, 64, 8),
