@@ -125,10 +125,8 @@ def _forward(w: Windows, dtype: AnyDType, indices: bool) -> str:
         {place} chosen = {start};
         LOOPS {{
             typeof_y0 v = at_x0({element});
-            if ({guard}({greater}{none})) {{
-                best = v;
-                chosen = {w.flat(place)};
-            }}
+            chosen = {guard}({greater}{none}) ? {w.flat(place)} : chosen;
+            best = {guard}({greater}) ? v : best;
         END
         y0 = best;
         y1 = chosen;"""

@@ -7,6 +7,8 @@ from clprim.errors import ClprimError
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned
 from clprim.graph.passes.elementwise import kind_of, pointwise
 from clprim.graph.passes.strings import block, fresh, joined
+from clprim.language.composed import Composed
+from clprim.language.unused import without_unused
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import Device
 
@@ -49,7 +51,11 @@ def _without(device: Device, node: Node, kept: list[int]) -> Node | None:
     text = joined([*declared, block(definition.expr, names, kinds)])
     try:
         types = tuple(w.dtype for w in writes)
-        primitive = pointwise(text, types, definition.preamble, definition.name)
+        given = definition.preamble, definition.name
+        primitive = pointwise(text, types, *given)
+        # What they alone were computed of would keep other results from vectors.
+        needed = without_unused(primitive.definition.expr)
+        primitive = pointwise(Composed(needed, text.pieces), types, *given)
         rest = node.numbers, node.problem.shape
         made = planned(device, primitive, node.reads, writes, *rest, line=node.line)
     except (ClprimError, NoPlanError, ValueError):
