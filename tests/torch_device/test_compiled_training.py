@@ -94,7 +94,7 @@ def hooked(net, model, optimizer):
         model.first[0].register_forward_pre_hook(lambda module, args: (args[0] * 1.5,)),
         model.second.register_forward_hook(lambda module, args, result: result + 0.5),
         model.last.weight.register_hook(lambda grad: grad * 2),
-        model.last.bias.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.sum())),
+        model.last.bias.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.norm())),
         model.second.register_full_backward_hook(lambda module, given, got: (given[0] * 3,)),
     ]
     plain(net, model, optimizer)
