@@ -152,7 +152,7 @@ def pytest_collection_modifyitems(config, items):
     the device's own. Of operators it is every tenth, and where kernels are large what is marked so;
     what drives a runtime they share whole. ``CLPRIM_TEST_DEVICES`` names one to make it the first.
     """
-    cases, numbers, in_file, left_out = {}, {}, Counter(), []
+    cases, numbers, in_file, in_folder, left_out = {}, {}, Counter(), Counter(), []
     # Who names marks, such as those of Oclgrind, or a case asks for all of theirs.
     named = config.option.markexpr or any("[" in argument for argument in config.args)
     of_others = set() if named else _not_their_turn(items)
@@ -176,7 +176,8 @@ def pytest_collection_modifyitems(config, items):
         if which:
             left_out += [item for item in found if item is not one]
         else:
-            one.stash[_as_users] = numbers[path, name] % 16 == 0
+            one.stash[_as_users] = in_folder[path.parent] % 16 == 0
+            in_folder[path.parent] += 1
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
@@ -261,7 +262,7 @@ def built(request, monkeypatch):
     """Kernels as they are written, but for some cases on the first device.
 
     Optimising a kernel takes up to twenty times as long as building it: it is one case of every
-    sixteenth function. Tests that are marked ``optimised``
+    sixteenth function of a folder, the first one's among them. Tests that are marked ``optimised``
     have kernels as users have them in every case, on whichever device runs it: random definitions,
     dtypes, accuracy, layers of networks, the examples.
     """
