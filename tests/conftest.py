@@ -28,7 +28,7 @@ _as_users = pytest.StashKey()
 _LARGE, _ELSEWHERE = {"conv", "product"}, ("oclgrind", "optimised")
 _ALONE = ("refusal", "large", "alone")
 # Which cases of crossed parameters a run takes: a number or "all"; unless it is set, the first's.
-_TURN, _TURNS, _WHOLE = "CLPRIM_TEST_TURN", 6, ("everywhere", "optimised")
+_TURN, _TURNS = "CLPRIM_TEST_TURN", 6
 _built_last: dict[str, object] = {}
 BROKEN: list[str] = []
 # glibc keeps what a compiler has freed, some 2 MiB a program, until it is told to give it back.
@@ -128,15 +128,15 @@ def _not_their_turn(items):
     """The cases of the first device that leave their turn to others, where parameters cross.
 
     Of a product of two parameters or more, the planned-for devices of `TRAITS` among them, a run
-    takes a half or a third (`of_other_turns`). What was reported once, and what runs on every
-    device or as users have it in all cases, is left whole.
+    takes a half or a third (`of_other_turns`). What was reported once, and what runs as users have
+    it in all cases, is left whole.
     """
     turn = os.environ[_TURN]
     if turn == "all":
         return set()
     families = defaultdict(list)
     for item in items:
-        whole = any(map(item.get_closest_marker, _WHOLE)) or "reports" in item.path.parts
+        whole = item.get_closest_marker("optimised") or "reports" in item.path.parts
         if "device" in item.fixturenames and _is_first(item) and not whole:
             families[item.path, item.originalname].append((item, item.callspec._idlist))
     return {item for family in families.values() for item in of_other_turns(family, int(turn))}
