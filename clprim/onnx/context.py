@@ -159,21 +159,32 @@ def on_the_host(value: Any) -> bool:
 
 
 def _found(context: Context, step: Step, inputs: list[Any]) -> Any:
+    told = step.attributes
+    if (
+        "broadcast" in told and len(inputs) == 2
+    ):  # before opset 7: where the second one's dimensions begin
+        told = {n: v for n, v in told.items() if n not in ("broadcast", "axis")}
+        inputs = [inputs[0], _spread(*inputs, step.attributes.get("axis"))]
     small = all(map(on_the_host, inputs))
     on_host = host_entry(step.domain, step.name) if small else None
     if on_host is not None:
-        return on_host.run(context, step.attributes, inputs, host=True)
+        return on_host.run(context, told, inputs, host=True)
     texts = any(isinstance(v, np.ndarray) and v.dtype.kind in "OUSTcM" for v in inputs)
     known = None if texts else entry(step.domain, step.name)
     if known is None:
         return elsewhere(context, step, inputs)
     dtype = next((v.dtype for v in map(context.stored, inputs) if v is not None), None)
     if dtype is None or not known.moves:
-        return known.run(context, step.attributes, inputs)
+        return known.run(context, told, inputs)
     codes = [v if (s := context.stored(v)) is None else s.codes for v in inputs]
-    found = known.run(context, step.attributes, codes)
+    found = known.run(context, told, codes)
     many = found if isinstance(found, tuple) else (found,)
     return tuple(Stored(each, dtype) for each in many)
+
+
+def _spread(a: Any, b: Any, axis: int | None) -> Any:
+    after = 0 if axis is None else a.ndim - axis % a.ndim - b.ndim
+    return b.reshape((*b.shape, *[1] * after))
 
 
 def elsewhere(context: Context, step: Step, inputs: list[Any]) -> Any:

@@ -7,7 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -187,22 +187,22 @@ def tensor_of(tensor: onnx.TensorProto, source: Source) -> np.ndarray[Any, Any]:
     try:
         if any(n < 0 for n in shape):
             raise ValueError("a negative size")
-        dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
-        size = math.prod(shape)
-        bits = _NIBBLES.get(_TENSOR.DataType.Name(tensor.data_type), dtype.itemsize * 8)
+        dtype, bits = _kind(tensor.data_type)
+        size, data = math.prod(shape), None
         nbytes = -(-size * bits // 8)
         if tensor.data_location == _TENSOR.EXTERNAL:
             data = _external(tensor, source, nbytes)
-            if bits == dtype.itemsize * 8 and sys.byteorder == "little":
-                return np.frombuffer(data, dtype).reshape(shape)
-            whole = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=shape)
-            whole.raw_data = bytes(data)
-            tensor = whole
         elif tensor.HasField("raw_data"):
-            if len(tensor.raw_data) != nbytes:
-                raise ValueError(f"{len(tensor.raw_data)} bytes for {nbytes}")
+            data = tensor.raw_data
+            if len(data) != nbytes:
+                raise ValueError(f"{len(data)} bytes for {nbytes}")
         elif size > 64 * _given(tensor):
             raise ValueError(f"{size} elements, of which none is there")
+        if data is not None:
+            if bits == dtype.itemsize * 8 and sys.byteorder == "little":
+                return np.frombuffer(data, dtype).reshape(shape)
+            kind = tensor.data_type
+            tensor = onnx.TensorProto(data_type=kind, dims=shape, raw_data=bytes(data))
         found = numpy_helper.to_array(tensor)
     except DefinitionError:
         raise
@@ -212,6 +212,13 @@ def tensor_of(tensor: onnx.TensorProto, source: Source) -> np.ndarray[Any, Any]:
         texts = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in found.flat]
         return np.array(texts, object).reshape(found.shape)
     return found
+
+
+@lru_cache
+def _kind(number: int) -> tuple[Any, int]:
+    """Returns a dtype, and the bits of an element in a file."""
+    dtype = helper.tensor_dtype_to_np_dtype(number)
+    return dtype, _NIBBLES.get(_TENSOR.DataType.Name(number), dtype.itemsize * 8)
 
 
 def _given(tensor: onnx.TensorProto) -> int:

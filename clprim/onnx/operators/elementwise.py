@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -52,34 +51,14 @@ def _bit_cast(x: Any, *, to: int) -> Any:
 # --- of two and more arrays ----------------------------------------------------------------------
 
 
+@handler("Div")
 def _div(a: Any, b: Any) -> Any:
     return ops.div(a, b, rounding_mode="trunc") if a.dtype.kind in "iu" else ops.div(a, b)
 
 
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "Add": ops.add, "Sub": ops.sub, "Mul": ops.mul, "Div": _div,
-    "Pow": lambda a, b: ops.pow(a, b).astype(a.dtype),
-    **{
-        name: partial(string, f"y0 = x0 {sign} x1;", BOOL)
-        for name, sign in {
-            "And": "&&", "Or": "||", "Xor": "!=", "Equal": "==", "Less": "<", "Greater": ">",
-        }.items()
-    },
-}  # fmt: skip
-
-
-def _binary(function: Callable[[Any, Any], Any]) -> Any:
-    def run(a: Any, b: Any, *, axis: int | None = None, broadcast: bool = False) -> Any:
-        if broadcast and axis is not None:  # before opset 7: where b's dimensions begin
-            axis += a.ndim if axis < 0 else 0
-            b = b.reshape((*b.shape, *[1] * (a.ndim - axis - b.ndim)))
-        return function(a, b)
-
-    return run
-
-
-for _name, _function in _BINARY.items():
-    handler(_name)(_binary(_function))
+@handler("Pow")
+def _pow(a: Any, b: Any) -> Any:
+    return ops.pow(a, b).astype(a.dtype)
 
 
 def _many(function: Any, mean: bool = False) -> Any:
@@ -155,19 +134,6 @@ def _is_inf(x: Any, *, detect_positive: bool = True, detect_negative: bool = Tru
 @handler("IsNaN")
 def _is_nan(x: Any) -> Any:
     return string("y0 = isnan(x0);", BOOL, cast(x, FLOAT32) if isinstance(x, Stored) else x)
-
-
-def _keeping(function: Any) -> Any:
-    """Of integers too, whose dtype stays."""
-
-    def run(x: Any, **told: Any) -> Any:
-        return function(x).astype(x.dtype)
-
-    return run
-
-
-for _name in ("Relu", "Sigmoid", "Tanh", "Exp", "Sqrt", "Log"):
-    handler(_name)(_keeping(getattr(ops, _name.lower())))
 
 
 @handler("Softmax", "LogSoftmax", "Hardmax")
