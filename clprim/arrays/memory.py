@@ -91,14 +91,14 @@ def allocate_workspace(device: Device, sizes: Sequence[int]) -> list[Any]:
         raise DeviceError(f"{device} cannot allocate {sum(sizes):,} bytes of workspace") from error
 
 
-def part_of(buffer: Any, begin: int, nbytes: int) -> cl.Buffer:
+def part_of(buffer: Any, begin: int, nbytes: int) -> Any:
     """Returns a part of a buffer of the pool, which must be kept as long.
 
     Raises:
         DeviceError: A refusal of the driver.
     """
     try:
-        whole = cl.Buffer.from_int_ptr(buffer.int_ptr)
+        whole: Any = cl.Buffer.from_int_ptr(buffer.int_ptr)
         return whole.get_sub_region(begin, max(nbytes, 1))
     except cl.Error as error:
         raise DeviceError(f"no part of {nbytes:,} bytes can be had of a buffer: {error}") from error
