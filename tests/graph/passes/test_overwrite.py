@@ -82,7 +82,7 @@ def test_what_is_read_later_or_returned_stays():
 def test_other_views_of_the_same_array_stay():
     def function(x):
         y = ops.softmax(x, 1)
-        return ops.sum(y + y.T, 1), ops.sum(x + 1, 0)
+        return ops.amax(y + y.T, 1), ops.amax(x + 1, 0)  # exact in any order
 
     check(function, [(5, 5)], overwritten=0)
 
