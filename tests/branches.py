@@ -821,7 +821,7 @@ def plans():
         prefetching = on(CPU, prefetch=True)
         yield conv(1, channels, 28, 64, 1, last=True, epilogue="y0 += x0;", traits=prefetching)
     yield planes("depthwise/runs", 2, 32, 14, 3, dilation=2, padding=2)
-    yield planes("depthwise/weight/channels", 2, 32, 30, 9, direction="weight", last=True)
+    yield planes("depthwise/weight/channels", 2, 32, 30, 7, direction="weight", last=True)
     yield tiled(
         "in_place",
         (7, 3),

@@ -227,7 +227,7 @@ def reductions():
     about = define(
         "y0 = x0 - x1;", finalize="y0 = x1 + reduce_y0 / count; y1 = x2;", name="about_origin"
     )
-    once = [array((3000, 40)), array((1, 40), steps=2), array((1, 1), HALF)]
+    once = [array((60_000, 40)), array((1, 40), steps=2), array((1, 1), HALF)]
     yield (
         "reduction/finalize-arrays",
         reduce_plan(once, (0,), CPU, about, partials=["f4"], results=["f4"] * 2),
@@ -302,7 +302,7 @@ def blocks():
 
 def groups():
     """Groups that are reduced and mapped at once."""
-    x, one = array((32, 64, 14, 14)), array((64, 1, 1))
+    x, one = array((16, 64, 14, 14)), array((64, 1, 1))
     sums = {
         "expr": "y0 = x0 - x1; y1 = y0 * y0;",
         "init": "reduce_y0 = 0; reduce_y1 = 0;",
@@ -340,7 +340,7 @@ def groups():
         ("grouped/runs", sums, (x, one, x), (FLOAT,)),
         ("grouped/runs-merged", largest, (array((32, 64, 14, 14), HALF),), ()),
         (
-            "grouped/runs-singly",
+            "grouped/runs-rest",
             sums,
             (array((32, 64, 7, 7)), one, array((32, 64, 7, 7))),
             (FLOAT,),

@@ -26,6 +26,22 @@ SUMS_OF_UNIT = 37_000
 START, LAUNCH = 5000.0, 500.0
 
 
+# Elements that a CPU's work-item walks over in the time that the next one takes to start.
+STARTING = 4096
+
+
+def fewest_groups(elements: int, units: int) -> int:
+    """Returns how many work-groups of a CPU take least: g of them start, and a unit waits for one.
+
+    A unit takes (elements + g · STARTING) / units, and half a group's elements, elements / g / 2.
+
+    Args:
+        elements: That all walk over.
+        units: Compute units.
+    """
+    return max(units, math.isqrt(elements * units // (2 * STARTING)))
+
+
 @dataclass(frozen=True)
 class GroupWork:
     """What a kernel of equal groups does.

@@ -6,6 +6,7 @@ in registers; depthwise/channels.cl.jinja draws it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -29,23 +30,13 @@ from clprim.plan.depthwise.code import (
     unrolls,
 )
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
-from clprim.plan.kernel import KernelPlan, Plan, power_of_two, round_up
+from clprim.plan.kernel import KernelPlan, Plan, power_of_two
+from clprim.plan.machine import ITEMS, LAUNCH, near
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-# Bytes of x below a tile, of all vectors of a block, that stay in a core's nearest cache.
-BLOCK_BYTES = 24 << 10
-# Work-items a compute unit, unless a table says otherwise.
-ITEMS = 8
-# What an output counts in a tile of rows × columns, outputs past the end of the planes included:
-# an order of tiles, no times.
-_SHAPES = {(4, 4): 1.0, (7, 2): 1.02, (2, 7): 1.05, (2, 4): 1.06, (1, 7): 1.2}
-_STRIDED = {(2, 4): 1.0, (7, 2): 1.02, (1, 7): 1.05}
-# Multiply-adds of a unit that take no longer than the launch that packs a weight: fewer of them are
-# left to kernels that read the weight where it lies, if work-items share vectors there.
-PACKED_FROM = 100_000
-# Sums of a tile that some registers can be found for.
-MOST_SUMS = 28
+# Tiles worth compiling, rows × columns.
+_SHAPES = ((7, 2), (4, 4), (2, 8), (2, 7), (2, 4), (1, 14), (1, 8), (1, 7))
 
 
 @dataclass(frozen=True)
@@ -88,12 +79,12 @@ def _tile(what: Depthwise, traits: DeviceTraits) -> ChannelsTile:
     vectors = -(-what.channels // _width(what, traits))
     below = (rows + what.rows.kernel) * (columns + what.columns.kernel)
     a_vector = below * _width(what, traits) * what.x.dtype.itemsize
-    return ChannelsTile(rows, columns, max(1, min(vectors, BLOCK_BYTES // a_vector)), ITEMS)
+    return ChannelsTile(rows, columns, max(1, min(vectors, near(traits) // a_vector)), ITEMS)
 
 
-def _fits(tile: ChannelsTile, what: Depthwise, _: DeviceTraits) -> bool:
+def _fits(tile: ChannelsTile, what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether a tile can be taken for an applicable convolution, see `_applicable`."""
-    if tile.rows * tile.columns > MOST_SUMS:
+    if tile.rows * tile.columns > _most_sums(traits):
         return False
     if not unrolls(what.rows, what.columns):
         return tile.rows == 1
@@ -175,34 +166,47 @@ def _width(what: Depthwise, traits: DeviceTraits) -> int:
 
 
 def _shape(what: Depthwise, unrolled: bool, traits: DeviceTraits) -> tuple[int, int]:
-    """Rows and columns of a tile: 14 or 16 sums leave registers for taps and a vector of x."""
+    """Rows and columns of a tile: those with the fewest products and loads."""
     if not unrolled:
         return 1, 8
     h, v = what.rows, what.columns
-    if what.adjoint:
-        # Columns that are left over cost more than sums that hardly fit the registers.
-        if v.stride == 2 and v.outputs % 4 and not v.outputs % 14 and traits.vector_bytes >= 64:
-            return h.stride, 14
-        # By streaming stores, tiles of many rows would write to many places at once.
-        return h.stride if passes_cache(what, traits) else 2 * h.stride, 4
-    shapes = _STRIDED if max(h.stride, v.stride) > 1 else _SHAPES
-    fit = [s for s in shapes if s[0] * s[1] <= 14 or traits.vector_bytes >= 64]
-    return min(fit, key=lambda s: round_up(h.outputs, s[0]) * round_up(v.outputs, s[1]) * shapes[s])
+    taps = h.kernel * v.kernel
+
+    def cost(shape: tuple[int, int]) -> float:
+        rows, columns = shape
+        if what.adjoint:
+            products = taps / (h.stride * v.stride)
+            below = (rows + h.kernel - 1) / h.stride * (columns + v.kernel - 1) / v.stride
+        else:
+            products = taps
+            below = ((rows - 1) * h.stride + h.kernel) * ((columns - 1) * v.stride + v.kernel)
+        tiles = -(-h.outputs // rows) * -(-v.outputs // columns)
+        return tiles * (rows * columns * products + below + taps)
+
+    fitting = [s for s in _SHAPES if _fits(ChannelsTile(*s, 1, 1), what, traits)]
+    if what.adjoint and passes_cache(what, traits):
+        # Streaming stores of large tiles are to many places of memory at once.
+        return min(fitting, key=math.prod)
+    return min(fitting, key=cost)
+
+
+def _most_sums(traits: DeviceTraits) -> int:
+    """Sums of a tile that there are registers for, beside a vector of x and one of taps."""
+    return traits.vector_registers - 2
 
 
 def _preferred(what: Depthwise, traits: DeviceTraits) -> bool:
-    """Whether it is a CPU, and packing the weight is worth a launch."""
-    small = what.flops // 2 < PACKED_FROM * traits.compute_units
+    """Whether it is a CPU, and packing the weight is worth a launch.
+
+    Else kernels read it where it lies, if work-items share vectors there.
+    """
+    small = what.flops // 2 < LAUNCH * traits.compute_units
     return traits.is_cpu and (what.kept or traits.sub_group_size == 1 or not small)
-
-
-# Tiles worth timing, rows × columns.
-_NEAR = ((1, 7), (1, 8), (1, 14), (2, 4), (2, 7), (2, 8), (4, 4))
 
 
 def _near(rule: ChannelsTile, *_: object) -> Iterator[ChannelsTile]:
     """Yields tiles that differ in what is compiled, then those that differ in loops."""
-    for rows, columns in _NEAR:
+    for rows, columns in _SHAPES:
         yield replace(rule, rows=rows, columns=columns)
     for vectors in around(rule.vectors):
         yield replace(rule, vectors=vectors)

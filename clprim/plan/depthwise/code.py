@@ -17,12 +17,11 @@ from clprim.plan.kernel import (
     power_of_two,
     round_up,
 )
+from clprim.plan.machine import GROUP
 from clprim.plan.place import Place
 from clprim.plan.store import StoredCode, StoringCode, add_store, storing
 from clprim.traits import DeviceTraits
 
-# Channels that a work-group packs.
-PACK_GROUP = 16
 # What its strategies take, for messages.
 NEEDS = "a group for every channel of the input, and outputs that stay what they are"
 # What examples do to results.
@@ -296,7 +295,7 @@ def pack_taps(what: Depthwise, traits: DeviceTraits) -> tuple[KernelPlan, int]:
         x=operand,
     )
     nbytes = total * taps * (w.dtype.itemsize + what.value.itemsize)
-    group = min(PACK_GROUP, power_of_two(traits.max_work_group_size + 1) // 2)
+    group = min(GROUP, power_of_two(traits.max_work_group_size + 1) // 2)
     size = (round_up(total, group),)
     arguments = tuple(found.arguments)
     plan = KernelPlan("depthwise/pack", code, arguments, size, (group,), nbytes, 0, once=True)

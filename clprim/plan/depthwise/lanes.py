@@ -20,14 +20,14 @@ from clprim.plan.depthwise.code import (
     stores,
 )
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
+from clprim.plan.depthwise.registers import MOST_SUMS
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up, work_group
+from clprim.plan.machine import GROUP
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
 # Outputs of a work-item: each tap is read once for all of them.
 OUTPUTS = 4
-# That registers hold beside everything else.
-MOST_OUTPUTS = 16
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,14 @@ class LanesCode(DepthwiseCode):
 
 def _tile(what: Depthwise, traits: DeviceTraits) -> LanesTile:
     """Returns the rule's tile."""
-    return LanesTile(OUTPUTS, min(64 if traits.is_cpu else 256, traits.max_work_group_size))
+    return LanesTile(
+        OUTPUTS, min(GROUP if traits.is_cpu else 4 * GROUP, traits.max_work_group_size)
+    )
 
 
 def _fits(tile: LanesTile, _: Depthwise, traits: DeviceTraits) -> bool:
     """Whether a device runs a tile."""
-    return tile.outputs <= MOST_OUTPUTS and tile.group <= traits.max_work_group_size
+    return tile.outputs <= MOST_SUMS and tile.group <= traits.max_work_group_size
 
 
 def _plan(what: Depthwise, traits: DeviceTraits, tile: LanesTile) -> Plan:

@@ -28,18 +28,11 @@ from clprim.plan.depthwise.code import (
     unrolls,
 )
 from clprim.plan.depthwise.problem import Depthwise, Line, moved_bytes
+from clprim.plan.depthwise.registers import MOST_SUMS
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up
+from clprim.plan.machine import ITEMS, near, scratch
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
-
-# Of local memory: half of it for rows of x, a quarter for sums, a quarter for sums without gaps.
-SCRATCH_BYTES = 128 << 10
-# What a band of rows should take of it, to stay in a core's nearest cache.
-BAND_BYTES = 16 << 10
-# Work-items a compute unit, unless a table says otherwise.
-ITEMS = 8
-# Rows of a tile that registers hold.
-MOST_ROWS = 8
 
 
 @dataclass(frozen=True)
@@ -116,7 +109,7 @@ def _tile(what: Depthwise, traits: DeviceTraits) -> PlanesTile:
 def _fits(tile: PlanesTile, what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether registers hold a tile, and local memory its band of whole tiles."""
     what = _cropped(what)
-    if tile.rows > MOST_ROWS or tile.band % _step(what, tile.rows):
+    if tile.rows > MOST_SUMS or tile.band % _step(what, tile.rows):
         return False
     return _band(what, traits, tile.rows, tile.band) is not None
 
@@ -225,7 +218,8 @@ def _step(what: Depthwise, rows: int) -> int:
 
 
 def _room(what: Depthwise, traits: DeviceTraits) -> tuple[int, int]:
-    elements = min(traits.local_memory, SCRATCH_BYTES) // what.value.itemsize
+    """Half of local memory is for rows of x, a quarter for sums, one for sums without gaps."""
+    elements = scratch(traits) // what.value.itemsize
     return elements // 2, elements // 4 - 64
 
 
@@ -284,9 +278,9 @@ def _band(
     most = round_up(h.outputs + shift, step)
     rows = step
     while rows + step <= most and fits(rows + step):
-        near = source_rows(rows) * source_row * what.value.itemsize
+        held = source_rows(rows) * source_row * what.value.itemsize
         # A band of few rows reads those that windows share again and again.
-        if near >= BAND_BYTES and rows >= 4 * (h.reach - 1):
+        if held >= near(traits) and rows >= 4 * (h.reach - 1):
             break
         rows += step
     return _Band(rows, pitch, wide_pitch, source_row, source_rows(rows))

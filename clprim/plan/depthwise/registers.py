@@ -6,8 +6,13 @@ from dataclasses import replace
 
 from clprim.plan.depthwise.problem import Depthwise, Line
 from clprim.plan.depthwise.weight.code import DepthwiseGradient
+from clprim.plan.machine import ITEMS
 from clprim.traits import DeviceTraits
 
+# Sums that registers hold beside taps.
+MOST_SUMS = 16
+# Beside both: a row of x, addresses, what the epilogue needs.
+OTHER_VALUES = 32
 # Taps that registers hold.
 MOST_TAPS = 49
 # Windows farther apart share little.
@@ -37,4 +42,4 @@ def interlaced(line: Line, outputs: int) -> int:
 
 def busy_items(traits: DeviceTraits) -> int:
     """Returns how many work-items keep a device busy while they wait for memory."""
-    return traits.compute_units * (8 if traits.is_cpu else 512)
+    return traits.compute_units * (ITEMS if traits.is_cpu else 512)

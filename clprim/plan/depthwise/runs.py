@@ -30,21 +30,16 @@ from clprim.plan.depthwise.code import (
 )
 from clprim.plan.depthwise.problem import Depthwise, Line, moved_bytes
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up
+from clprim.plan.machine import ITEMS, near, scratch
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-# Of local memory.
-SCRATCH_BYTES = 64 << 10
-# What the copy of a band of rows should take of it, to stay in a core's nearest cache.
-BAND_BYTES = 8 << 10
-# Longer rows lose little at their ends, and less so where taps are many or apart.
-MOST_VECTORS, FEW_VECTORS = 8, 4
-# The largest part of its vectors that a row may fill, by the taps of a row.
-FILLED = {5: 0.7, 7: 0.5}
-# Planes of so few vectors are copied while the one before is summed up: larger ones need not wait.
-VECTORS_TWICE = 8
-# Work-items a compute unit, unless a table says otherwise.
-ITEMS = 8
+# What each column of taps beyond three costs more than in a row alone, in its products: addresses
+# and masks.
+MASKED = 0.25
+# Vectors of a row, beyond which little is lost at its end, and of a plane that is copied while the
+# one before is summed up: larger ones need not wait.
+MOST_VECTORS = 8
 
 
 @dataclass(frozen=True)
@@ -136,7 +131,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: BandTile) -> Plan:
     rows_a_item = spread_rows(planes, h.outputs, 1, wanted)
     planes_a_item = max(1, planes // wanted)
 
-    twice = h.stride == v.stride == 1 and h.outputs * v.outputs <= VECTORS_TWICE * width
+    twice = h.stride == v.stride == 1 and h.outputs * v.outputs <= MOST_VECTORS * width
     twice = twice and h.outputs <= min(margins.rows, rows_a_item) and 2 * margins.part <= source
 
     found = arguments_of(what, base, "w")
@@ -188,7 +183,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: BandTile) -> Plan:
 
 
 def _room(what: Depthwise, traits: DeviceTraits) -> tuple[int, int]:
-    elements = min(traits.local_memory, SCRATCH_BYTES) // what.value.itemsize
+    elements = scratch(traits) // what.value.itemsize
     return elements * 3 // 4, elements // 4
 
 
@@ -223,8 +218,8 @@ def _margins(what: Depthwise, traits: DeviceTraits, band: int | None = None) -> 
         return _Margins(above, below, left, right, part(band), band)
     rows = 1
     while rows < h.outputs and parts * part(rows + 1) <= source:
-        near = parts * part(rows) * what.value.itemsize
-        if near >= BAND_BYTES and rows >= 4 * (above + below):
+        held = parts * part(rows) * what.value.itemsize
+        if held >= near(traits) and rows >= 4 * (above + below):
             break
         rows += 1
     # Bands of whole vectors: the next one is aligned as well, and has no end to store by elements.
@@ -250,9 +245,8 @@ def _preferred(what: Depthwise, traits: DeviceTraits) -> bool:
     """
     v, width = what.columns, plane_vector(what, traits)
     vectors = -(-v.outputs // width)
-    filled = v.stride > 1 or v.outputs <= FILLED.get(v.kernel, 1) * vectors * width
-    few = vectors <= FEW_VECTORS or (v.stride == 1 and v.kernel == 3)
-    return traits.is_cpu and filled and few
+    cheaper = v.outputs * (1 + MASKED * (v.kernel - 3)) <= vectors * width
+    return traits.is_cpu and (v.stride > 1 or cheaper)
 
 
 RUNS: Strategy[Depthwise] = Strategy(

@@ -17,7 +17,9 @@ from clprim.plan.depthwise.code import CLIP, NEEDS, TiledCode, arguments_of_any,
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.depthwise.registers import (
     LARGEST_STRIDE,
+    MOST_SUMS,
     MOST_TAPS,
+    OTHER_VALUES,
     busy_items,
     interlaced,
     single_taps,
@@ -27,10 +29,6 @@ from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up, work_gro
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-# Sums that registers hold beside taps.
-MOST_SUMS = 16
-# Beside both: a row of x, addresses, what the epilogue needs.
-OTHER_VALUES = 32
 # Tiles that a rule chooses from. On a CPU a tile is one column wide where columns lie side by side,
 # or its neighbours' reads would be apart.
 _CPU_ROWS, _CPU_COLUMNS = (1, 2, 4, 8), {"channel": (1, 2, 4), "column": (1,)}

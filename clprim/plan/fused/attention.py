@@ -10,15 +10,18 @@ from __future__ import annotations
 import math
 
 from clprim.dtypes import stored_type
-from clprim.plan.fused.heads import VECTORS, AttentionCode, code_of, room, vectors_of
+from clprim.plan.fused.heads import (
+    KEYS,
+    VECTORS,
+    AttentionCode,
+    code_of,
+    few_lanes,
+    room,
+    vectors_of,
+)
 from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
-
-# Keys at a time: a multiple of every tile's rows. 32 to 128 take equally long.
-KEYS = 96
-# Fewer queries, which a matrix product computes as well, leave most lanes idle.
-LEAST_LANES = 4
 
 FLOATS = ("float", "double")
 
@@ -56,7 +59,7 @@ def plan_attention(
     width = max(2, traits.lanes(sums.dtype.itemsize))
     *batch, queries, size = q.shape
     keys, features = v.shape[-2:]
-    if not traits.is_cpu or value not in FLOATS or queries < LEAST_LANES:
+    if not traits.is_cpu or value not in FLOATS or few_lanes(queries, width):
         return None
     vectors = vectors_of(queries, width, VECTORS)
     rows = min(8, traits.sums // vectors // 4 * 4)

@@ -11,17 +11,13 @@ from dataclasses import dataclass
 
 from clprim.dtypes import stored_type
 from clprim.plan.fused.attention import FLOATS
-from clprim.plan.fused.heads import AttentionCode, code_of, room
+from clprim.plan.fused.heads import KEYS, AttentionCode, code_of, room
 from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
 
 # Queries at most: more of them are better the lanes of vectors.
 FEW = 6
-# Keys whose products are weights at a time; they and their values stay in the nearest cache.
-KEYS = 64
-# Work-items a unit that there are at least, of KEYS keys or more.
-ITEMS = 2
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ def slices_of(q: Operand, k: Operand, v: Operand, traits: DeviceTraits) -> int:
         return 0
     if size % width or features % width:
         return 0
-    wanted = -(-ITEMS * traits.compute_units // math.prod(batch))
+    wanted = -(-2 * traits.compute_units // math.prod(batch))
     return max(1, min(wanted, keys // KEYS))
 
 

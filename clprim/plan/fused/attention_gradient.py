@@ -19,20 +19,23 @@ from typing import Any
 
 from clprim.dtypes import stored_type
 from clprim.plan.arguments import Arguments
-from clprim.plan.fused.attention import FLOATS, LEAST_LANES
-from clprim.plan.fused.heads import VECTORS, AttentionCode, code_of, room, vectors_of
+from clprim.plan.fused.attention import FLOATS
+from clprim.plan.fused.heads import (
+    KEYS,
+    VECTORS,
+    AttentionCode,
+    code_of,
+    few_lanes,
+    room,
+    vectors_of,
+)
 from clprim.plan.kernel import KernelPlan, Plan, round_up
+from clprim.plan.machine import ITEMS
 from clprim.plan.strides import Operand, Shape
 from clprim.traits import DeviceTraits
 
-# Queries at a time: a multiple of every tile's rows.
-QUERIES = 96
-# Work-items a unit, so that none waits long for the others; and a head's at most, as each of them
-# has memory for the gradients of all its queries.
-ITEMS = 4
+# Work-items of a head at most, as each of them has memory for the gradients of all its queries.
 MOST_SLICES = 16
-# Vectors of a head's elements that are summed up at a time.
-COLUMNS = 4
 # A logarithm from which on weights that are made from it alone are too coarse.
 LARGE = 64
 
@@ -74,21 +77,21 @@ def tiles_of(
         shared: Of so many heads at a time the mask has one gradient.
     """
     *batch, queries, size = shape
-    if not traits.is_cpu or min(queries, keys) < LEAST_LANES:
-        return None
     width = max(2, traits.lanes(itemsize))
+    if not traits.is_cpu or few_lanes(min(queries, keys), width):
+        return None
     # Keys as lanes and as rows, their gradient; values and theirs; weights and their gradient.
-    elements = 3 * room(size) + 2 * room(features) + 2 * QUERIES
+    elements = 3 * room(size) + 2 * room(features) + 2 * KEYS
     fitting = traits.local_memory // (elements * width * itemsize)
     if fitting < 1:
         return None
     vectors = vectors_of(keys, width, min(VECTORS, fitting))
     rows = min(8, traits.sums // vectors // 4 * 4)
-    columns = min(COLUMNS, -(-size // width))
+    columns = min(4, -(-size // width))
     tile = max(1, rows * vectors // columns)
-    while QUERIES % tile:
+    while KEYS % tile:
         tile -= 1
-    wanted = -(-ITEMS * traits.compute_units * shared // math.prod(batch))
+    wanted = -(-(ITEMS // 2) * traits.compute_units * shared // math.prod(batch))
     slices = min(wanted, MOST_SLICES, -(-keys // (width * vectors)))
     partial = round_up(queries, tile), round_up(size, columns * width)
     return GradientTiles(width, vectors, rows, columns, tile, slices, partial)
@@ -170,7 +173,7 @@ def plan_attention_gradient(
             width=tiles.width,
             vectors=tiles.vectors,
             rows=tiles.rows,
-            block=QUERIES,
+            block=KEYS,
             query_room=room(size),
             value_room=room(features),
             columns=tiles.columns,
@@ -212,7 +215,7 @@ def _rows(
         width=tiles.width,
         vectors=tiles.vectors,
         rows=tiles.rows,
-        block=QUERIES,
+        block=KEYS,
         query_room=room(size),
         value_room=0,
         large=LARGE,

@@ -17,8 +17,6 @@ from clprim.plan.snippets import Printed, own_names, unified_functions
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
 
-# Bytes of an image that one work-item reads in about the time of the launches that are saved.
-MOST_BYTES = 2 << 20
 FLOATS = ("float", "double")
 
 
@@ -96,7 +94,7 @@ def plan_gate(what: Gate, traits: DeviceTraits) -> Plan | None:
         and channels >= width
         and (height == 1 or columns == 1 or x_row == columns * x_column)
         and (planar or x_channel == 1)
-        and pixels * channels * itemsize <= MOST_BYTES
+        and pixels * channels * itemsize <= traits.l2_bytes
         and all(is_componentwise(s) and not _reads(s) for s in what.snippets)
     )
     rooms = [power_of_two(n + width) for n in (channels, inner)]

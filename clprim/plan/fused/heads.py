@@ -8,14 +8,15 @@ from typing import Any
 from clprim.dtypes import stored_type
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelCode, OperandCode, round_up
+from clprim.plan.machine import LOOPS
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, collapse
 from clprim.traits import DeviceTraits
 
-# Loops over heads that a kernel has.
-MOST_DIMS = 4
 # Vectors of lanes: with 16 registers 4 × 3 sums read least.
 VECTORS = 3
+# Keys, or queries, at a time: a multiple of every tile's rows. 32 to 128 take equally long.
+KEYS = 96
 # What head sizes are rounded up to: one kernel for many of them.
 ROOM = 64
 # Arrays of one number a row.
@@ -54,6 +55,11 @@ class AttentionCode(KernelCode):
     block: int
     query_room: int
     value_room: int
+
+
+def few_lanes(queries: int, width: int) -> bool:
+    """Whether so few queries, which a matrix product computes as well, leave most lanes idle."""
+    return 4 * queries < width
 
 
 def room(size: int) -> int:
@@ -104,9 +110,9 @@ def code_of(
         for d, n in enumerate(given[0].shape[:-2])
     ]
     space = collapse(Space(tuple(dims), tuple(a.offset for a in given)), flip=False)
-    if len(space.dims) > MOST_DIMS:
+    if len(space.dims) > LOOPS:
         return None
-    loops = [Dim(1, (0,) * len(given))] * (MOST_DIMS - len(space.dims)) + list(space.dims)
+    loops = [Dim(1, (0,) * len(given))] * (LOOPS - len(space.dims)) + list(space.dims)
     along, inner = ([a.strides[d] for a in given] for d in (-2, -1))
     most = max(numbers.values())
     reach = Dim(most, tuple(along)), Dim(most, tuple(inner))

@@ -15,6 +15,7 @@ from clprim.plan.depthwise.code import unrolls
 from clprim.plan.depthwise.problem import Depthwise
 from clprim.plan.depthwise.problem import index_of as depthwise_index
 from clprim.plan.kernel import power_of_two, round_up
+from clprim.plan.machine import second
 from clprim.plan.place import Place
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.problem import index_of as contraction_index
@@ -22,9 +23,6 @@ from clprim.plan.product.register_code import ContractionCode, contraction_code
 from clprim.plan.product.register_tile import Tile
 from clprim.traits import DeviceTraits
 
-# Local memory for everything: a part of the second cache that every CPU's local memory has room
-# for.
-NEAR_BYTES = 256 << 10
 # Steps of k that the products' loops take at a time.
 UNROLL = 4
 # Rows that a tile of a product may have: few, as each is another kernel to compile.
@@ -163,7 +161,7 @@ def residual_tiles(what: InvertedResidual, traits: DeviceTraits) -> ResidualTile
     room = _room(what, width, width * first[1], rows, kept, traits)
     if room is None:
         return None
-    near = (min(traits.local_memory, NEAR_BYTES) - kept * room.places) // itemsize
+    near = (_local(traits) - kept * room.places) // itemsize
     outputs = d.channels if project is None else project.outputs
     return ResidualTiles(width, first, code, unrolled, rows, room, near, outputs)
 
@@ -223,6 +221,11 @@ def _block(pixels: int, outputs: int, width: int, sums: int) -> tuple[int, int]:
     return min(tiles, key=cost)
 
 
+def _local(traits: DeviceTraits) -> int:
+    """Bytes of local memory for everything, which stay in a second cache."""
+    return min(traits.local_memory, second(traits) // 4)
+
+
 def _room(
     what: InvertedResidual, width: int, whole: int, tile_rows: int, kept: int, traits: DeviceTraits
 ) -> ResidualMemory | None:
@@ -249,7 +252,7 @@ def _room(
         places = power_of_two(max(LEAST_PLACES, pixels))
         between = round_up(rows, tile_rows) * v.outputs * pitch if what.project else 0
         nbytes = (2 * middle + ring_rows * ring_row + between) * itemsize + kept * places
-        if nbytes > min(traits.local_memory, NEAR_BYTES):
+        if nbytes > _local(traits):
             break
         best = ResidualMemory(rows, pitch, middle, ring_rows, ring_row, between, places, nbytes)
     return best

@@ -77,7 +77,6 @@ class RunsCode(KernelCode):
         init, finalize, each: Snippets.
         each_part: What the last one is called.
         begun: Elements there is room for of each result that the last walk begins; 0 where none is.
-        singly: Whether what is left of a run is reduced an element at a time.
         streaming: Whether stores are streaming (non-temporal).
         ahead: Whether the next run is prefetched while one is reduced.
         items: Work-items of a group, and groups of a work-group.
@@ -101,7 +100,6 @@ class RunsCode(KernelCode):
     each: str
     each_part: str
     begun: int
-    singly: bool
     streaming: bool
     ahead: bool
     items: tuple[int, int]
@@ -132,7 +130,6 @@ def group_kernel(
     *,
     begun: int,
     unroll: int = 1,
-    singly: bool = False,
     vectors: bool = False,
     ahead: bool = False,
     local: tuple[int, int] = (1, 1),
@@ -149,7 +146,6 @@ def group_kernel(
         traits: Of the device.
         begun: Elements of a group there is room for near it, if there is for all.
         unroll: Independent partials of a run.
-        singly: Whether what is left of a run may be reduced an element at a time.
         vectors: Whether vectors are of one run: their stores may be streaming.
         ahead: Whether the next run is prefetched while one is reduced.
         local: Work-items of a group, and groups of a work-group.
@@ -212,7 +208,6 @@ def group_kernel(
         divided=printed.divided,
         each_part=each.rules.part,
         begun=0 if near is None else begun,
-        singly=singly and near is None,
         streaming=vectors and traits.streams(moved) and _aligned(loops, results, widths[0]),
         ahead=ahead,
         items=local,

@@ -11,8 +11,9 @@ from clprim.language.componentwise import is_componentwise
 from clprim.plan.grouped.code import group_kernel
 from clprim.plan.grouped.loops import loops_of, walk_together
 from clprim.plan.grouped.problem import Groups
-from clprim.plan.grouped.runs import FEW_ITEMS, ITEMS, LEAST, shortest
+from clprim.plan.grouped.runs import LEAST
 from clprim.plan.kernel import KernelPlan, round_up
+from clprim.plan.machine import ITEMS
 from clprim.traits import DeviceTraits
 
 
@@ -28,13 +29,8 @@ def plan_lanes(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         return None
     width = min(16, traits.vector_bytes // problem.value.itemsize)
     n, groups = loops.run.size, loops.groups
-    few = groups < width * FEW_ITEMS * traits.compute_units
-    if (
-        width < 2
-        or n >= shortest(problem, loops, width)
-        or few
-        or not walk_together(problem, loops)
-    ):
+    few = groups < width * traits.compute_units
+    if width < 2 or n >= LEAST * width or few or not walk_together(problem, loops):
         return None
     if not is_componentwise(problem.definition.finalize):
         return None

@@ -20,13 +20,13 @@ from clprim.language.grouped import Mapping, Reducing
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import Argument, KernelPlan, Plan, Scalar
 from clprim.plan.pointwise.planner import plan_pointwise
+from clprim.plan.pointwise.schedule import SHORT_ROW
 from clprim.plan.reduction.code import Scaling
 from clprim.plan.reduction.planner import plan_reduction
 from clprim.plan.strides import Operand, broadcast_strides, dense_strides, memory_order
 from clprim.traits import DeviceTraits
 
-# Rows of so many elements are long by themselves; a table takes at most this part of the elements.
-LONG_ROW = 256
+# A table takes at most this part of the elements.
 TABLE_PART = 16
 
 
@@ -106,7 +106,7 @@ class _Planner:
             shape[d] = problem.shape[d]
             row *= problem.shape[d]
         elements = math.prod(problem.shape)
-        pays = 1 < row < LONG_ROW and math.prod(shape) * TABLE_PART <= elements
+        pays = 1 < row < SHORT_ROW and math.prod(shape) * TABLE_PART <= elements
         return tuple(shape) if pays else self.one_each
 
     def _table(self, shape: tuple[int, ...]) -> _Table:

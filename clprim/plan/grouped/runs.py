@@ -21,36 +21,22 @@ rows apart, share few sets of a cache, and a vector at a time is no way to read 
 
 from __future__ import annotations
 
-import math
-
 from clprim.plan.grouped.code import group_kernel
 from clprim.plan.grouped.loops import Loops, inputs_of, loops_of, places_of, walk_together
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import KernelPlan
+from clprim.plan.machine import ITEMS, near, second
 from clprim.traits import DeviceTraits
 
-# Bytes of runs that a prefetcher follows: of those that follow each other, and of others.
-ADJACENT, FAR = 2048, 8192
-# The parts of a core's second cache, and of its share of the last one where that is more, in which
-# the second pass still finds a group.
-NEAR, SHARE = 2, 4
-# What begun results may take of it: in groups of more, the two walks and the store cost what was
-# saved where nothing was dear.
-BEGUN_BYTES = 1 << 15
-# Work-items a compute unit, and how few still share the work evenly.
-ITEMS, FEW_ITEMS = 8, 2
-# Vectors of a group, below which lanes of several groups are better: with two arrays, and one less
-# an array more. The least is that of groups whose results are begun, whose partials merge cheaply.
-SMALLEST, LEAST = 4, 2
+# Vectors of a group, below which lanes of several groups are better.
+LEAST = 2
 # Values taken one after another into one partial; then it is merged into the group's.
 LONGEST_CHAIN = 1024
+# Partials that are merged one after another into the group's.
 MOST_CHAINS = 4096
-# Independent partials of a long run, and how many may be in registers. They are merged one after
-# another, by an exponential each in softmax: u of them are for groups of 4 u² vectors and more.
-UNROLL, REGISTERS = 4, 16
-# Elements left of one of several runs that are reduced one by one: fewer cost less than a vector
-# that reaches back, of which what was taken before is left out. Rows that are groups keep that.
-SINGLY = 2
+# Independent partials of a long run. They are merged one after another, by an exponential each in
+# softmax: u of them are for groups of 4 u² vectors and more.
+UNROLL = 4
 
 
 def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
@@ -69,7 +55,7 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
     if width < 2 or not _pays(problem, loops, width, traits):
         return None
     vectors = run.size // width
-    unroll = max(1, min(UNROLL, REGISTERS // definition.taken.partials))
+    unroll = max(1, min(UNROLL, traits.vector_registers // 2 // definition.taken.partials))
     while unroll > 1 and (vectors < 2 * unroll or row.size * vectors < 4 * unroll**2):
         unroll //= 2
     steps = -(-run.size // (width * unroll))
@@ -81,7 +67,7 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
     numbers |= {"groups_an_item": an_item, "rows_a_chain": rows_a_chain}
     widths = tuple(dict.fromkeys(w for w in (width, 4, 1) if w <= width))
     items = -(-loops.groups // an_item)
-    room = min(BEGUN_BYTES, traits.local_memory) // (problem.value.itemsize * definition.results)
+    room = min(near(traits), traits.local_memory) // (problem.value.itemsize * definition.results)
     return group_kernel(
         "grouped/runs",
         problem,
@@ -92,49 +78,23 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         traits,
         begun=room if run.size * row.size <= room else 0,
         unroll=unroll,
-        singly=row.size > 1 and 0 < run.size % width <= SINGLY,
         vectors=True,
-        ahead=traits.prefetch and _prefetches(problem, loops, traits),
+        ahead=traits.prefetch,
     )
-
-
-def _prefetches(problem: Groups, loops: Loops, traits: DeviceTraits) -> bool:
-    """Whether the next run is prefetched while one is reduced.
-
-    Always where results are begun, whose exponentials keep a hardware prefetcher waiting. Else it
-    keeps up by itself with runs that follow each other, and with long ones from memory.
-    """
-    if problem.definition.near is not None:
-        return True
-    reduced = inputs_of(problem.definition.reduced)
-    read = [n for n in loops.moving if problem.names[n] in reduced]
-    bytes_of = [problem.arrays[n].dtype.itemsize for n in read]
-    length = loops.run.size * max(bytes_of, default=0)
-    outer = loops.row if loops.row.size > 1 else loops.group
-    if all(outer.strides[n] == loops.run.size for n in read):
-        return length < ADJACENT
-    near = math.prod(problem.shape) * sum(bytes_of) <= traits.cache_bytes
-    return near or length < FAR
 
 
 def _pays(problem: Groups, loops: Loops, width: int, traits: DeviceTraits) -> bool:
     """Whether runs are vectors, and a cache holds a group."""
     row, run, names = loops.row, loops.run, problem.names
     size = row.size * run.size
-    if size < shortest(problem, loops, width) or (run.size < width and row.size > 1):
+    if size < LEAST * width or (run.size < width and row.size > 1):
         return False
     reduced = inputs_of(problem.definition.reduced)
     if not walk_together(problem, loops):
         return False
-    near = max(traits.l2_bytes // NEAR, traits.cache_bytes // (SHARE * traits.compute_units))
+    # In its second cache, or in half of its share of the last one, the second pass finds a group.
+    stays = max(second(traits), traits.cache_bytes // (2 * traits.compute_units))
     nbytes = size * sum(
         problem.arrays[n].dtype.itemsize for n in loops.moving if names[n] in reduced
     )
-    return nbytes <= near and loops.groups >= FEW_ITEMS * traits.compute_units
-
-
-def shortest(problem: Groups, loops: Loops, width: int) -> int:
-    """Returns how many elements a group has at least whose runs are vectors of ``width``."""
-    if problem.definition.near is not None:
-        return LEAST * width
-    return min(SMALLEST, max(LEAST, SMALLEST + 2 - len(loops.moving))) * width
+    return nbytes <= stays and loops.groups >= traits.compute_units

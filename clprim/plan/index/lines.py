@@ -17,6 +17,7 @@ import numpy as np
 from clprim.dtypes import stored_type
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, Plan
+from clprim.plan.machine import LINE, LOOPS
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, collapse
 from clprim.traits import DeviceTraits
@@ -29,14 +30,8 @@ HOW = {
     "amin": "v < y || v != v ? v : y",
     "last": "v",
 }
-# Loops over lines that a kernel has.
-MOST_DIMS = 4
-# Neighbouring lines that a work-item takes at least: what a line of the cache holds of floats.
-LEAST_RUN = 16
-# Lines a compute unit at least, but where units are few: sorting then takes longer than taking
-# elements in by one of them.
-LEAST_LINES = 4
-FEW_UNITS = 16
+# How many times as long as taking elements in sorting takes them: so few units by one line each.
+SORTING = 16
 
 _INT64 = np.dtype(np.int64)
 
@@ -94,15 +89,15 @@ def plan_lines(
     narrow = y.dtype.itemsize < 4 and how in ("sum", "prod") and y.dtype.kind not in "iu"
     others = [d for d in range(len(y.shape)) if d != axis]
     lines = math.prod(index.shape[d] for d in others)
-    busy = lines >= LEAST_LINES * traits.compute_units or traits.compute_units <= FEW_UNITS
+    busy = SORTING * lines >= traits.compute_units
     if not traits.is_cpu or narrow or y.dtype.kind == "b" or not busy:
         return None
     copied = own is not None and _copied(own, y, index, axis, lines, traits)
     arrays = (y, index, source, own) if copied and own else (y, index, source)
     space = _loops(arrays, others)
-    if len(space.dims) > MOST_DIMS:
+    if len(space.dims) > LOOPS:
         return None
-    run = _run(space, y.strides[axis], traits)
+    run = _run(space, y.strides[axis], y.dtype.itemsize, traits)
     if copied and run > 1:
         return plan_lines(y, index, source, axis, how, traits)
     return Plan((_kernel(arrays, axis, how, space, run, traits),))
@@ -115,10 +110,10 @@ def _loops(arrays: Sequence[Operand], others: Sequence[int]) -> Space:
     dims = tuple(Dim(index.shape[d], tuple(a.strides[d] for a in arrays)) for d in order)
     space = collapse(Space(dims, tuple(a.offset for a in arrays)), flip=False)
     single = Dim(1, (0,) * len(arrays))
-    return Space((single,) * (MOST_DIMS - len(space.dims)) + space.dims, space.offsets)
+    return Space((single,) * (LOOPS - len(space.dims)) + space.dims, space.offsets)
 
 
-def _run(space: Space, step: int, traits: DeviceTraits) -> int:
+def _run(space: Space, step: int, itemsize: int, traits: DeviceTraits) -> int:
     """Neighbouring lines that a work-item takes, whose elements are so many bytes apart.
 
     Neighbours in a line of the cache are one work-item's, but where they are of one line.
@@ -126,7 +121,7 @@ def _run(space: Space, step: int, traits: DeviceTraits) -> int:
     *outer, inner = space.dims
     apart = abs(inner.strides[0]) > abs(step)
     items = math.prod(d.size for d in outer)
-    run = 1 if apart else max(LEAST_RUN, -(-inner.size * items // traits.compute_units))
+    run = 1 if apart else max(LINE // itemsize, -(-inner.size * items // traits.compute_units))
     return min(run, inner.size)
 
 

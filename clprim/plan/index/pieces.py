@@ -17,15 +17,14 @@ from dataclasses import dataclass, replace
 
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelCode, KernelPlan, Plan
+from clprim.plan.machine import AHEAD, LOOPS
 from clprim.plan.pointwise.schedule import run_length
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, memory_order
 from clprim.traits import DeviceTraits
 
-# The kernel has text for each of them, and for each loop.
-MOST_PIECES, MOST_DIMS = 8, 4
-# How far ahead pieces are prefetched: not so far that it meets, in a page, what is written.
-AHEAD_BYTES = 2048
+# Pieces that a kernel has text for.
+MOST_PIECES = 8
 
 
 @dataclass(frozen=True)
@@ -240,7 +239,7 @@ def _pays(rows: _WordRows, traits: DeviceTraits, *, cut: bool) -> bool:
     """Whether the kernel has so many loops, and rows are long and without gaps in each piece."""
     row, lengths, vector = rows.row, rows.lengths, traits.lanes(rows.itemsize)
     gaps = any(s != 1 and n > 1 for s, n in zip(row.strides, lengths, strict=True))
-    if len(rows.loops) > MOST_DIMS or gaps or vector < 2:
+    if len(rows.loops) > LOOPS or gaps or vector < 2:
         return False
     # Lines in which parts meet take longer, most of all those that elements are put together in.
     parts = len({*row.starts, *row.stops, 0, row.size}) - 1
@@ -299,7 +298,7 @@ def _kernel(
         doubles=False,
         word=word,
         vector=vector,
-        ahead=AHEAD_BYTES // rows.itemsize if traits.prefetches(nbytes) else 0,
+        ahead=AHEAD // rows.itemsize if traits.prefetches(nbytes) else 0,
         outer=len(outer),
         pieces=tuple(codes),
         filled=filled,

@@ -8,14 +8,10 @@ from dataclasses import dataclass, replace
 
 from clprim.dtypes import AnyDType
 from clprim.plan.kernel import OperandCode, round_up
+from clprim.plan.machine import AHEAD, ITEMS, PAGE, WORK
 from clprim.plan.pointwise.tiling import Tiling
 from clprim.plan.strides import Dim
 from clprim.traits import DeviceTraits
-
-# Bytes that a work-item should write: a few hundred microseconds at most.
-_WORK_BYTES = 256 << 10
-# How far ahead of them inputs are prefetched.
-_AHEAD_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -101,9 +97,7 @@ def place_tiles(
             if len(long) > 1:
                 numbers.append((f"{name}_b", long[1].strides[k]))
     # Whole rows leave nothing further along them: what comes next is further along the inputs.
-    ahead = (
-        (0 if tiling.room else tiling.tile[0]) if len(long) > 1 else _AHEAD_BYTES // dtype.itemsize
-    )
+    ahead = (0 if tiling.room else tiling.tile[0]) if len(long) > 1 else AHEAD // dtype.itemsize
     if not tiling.tiled or not traits.prefetches(nbytes):
         ahead = 0
     return Placed(tuple(placed), len(around), len(middle), ahead, tuple(numbers), work)
@@ -135,7 +129,7 @@ def _share_out(
         units: Work-items that run at a time.
     """
     total = math.prod(sizes) * iteration * between * rows
-    wanted = max(4096, min(_WORK_BYTES, total // (8 * units)))
+    wanted = max(PAGE, min(4 * WORK, total // (ITEMS * units)))
     runs = [round_up(size, piece) for size, piece in zip(sizes, tile, strict=True)]
     for k, piece in enumerate(tile):
         others = math.prod(r for j, r in enumerate(runs) if j != k) * iteration

@@ -91,7 +91,7 @@ def _tiled(call: Elements, in_place: bool) -> KernelPlan | None:
         len(call.results),
         vectors=(widest(value, traits), call.vector),
         sizes=(call.types[0].itemsize, SIZES[value]),
-        is_cpu=traits.is_cpu,
+        traits=traits,
     )
     if tiling is None:
         return None

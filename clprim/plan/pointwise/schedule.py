@@ -8,26 +8,19 @@ from collections.abc import Sequence
 from clprim.dtypes import AnyDType, stored_type
 from clprim.language.definition import PointwiseDefinition
 from clprim.plan.kernel import OperandCode, round_up
+from clprim.plan.machine import AHEAD, ITEMS, LINE, WORK
 from clprim.plan.strides import Dim, Space
 from clprim.traits import DeviceTraits
 
-# Elements that a CPU's work-group takes, and at most where there are many: a work-item begins with
-# what it needs all along, such as a function's coefficients; compute units still share evenly.
-RUN, LONG_RUN = 8192, 65536
-ITEMS = 16
-# The same where the work-item prepares patterns first, a few hundred loads.
-PATTERN_RUN = 32768
+# Elements that a CPU's work-item takes at least, where it prepares nothing but a function's
+# coefficients first; beside patterns, a few hundred loads, it takes `WORK`.
+RUN = 8192
 # Elements of a row that is short: finding its place takes about as long as it does itself.
 SHORT_ROW = 512
-# Bytes of a line of the cache.
-LINE = 64
 #: Elements that are computed one by one before vectors of them are stored.
 CHUNK = 64
 #: Vectors of a row, some of which have streaming stores where others are not aligned.
 PEELED = 2
-# How far ahead of them inputs are prefetched: a core whose next vectors wait for a long calculation
-# looks no further by itself.
-AHEAD_BYTES = 4096
 #: Bytes of what is calculated in, and of indices.
 SIZES = {
     "char": 1,
@@ -119,8 +112,8 @@ def run_length(inner: int, vector: int, patterns: int, traits: DeviceTraits) -> 
     """
     if vector == 1 or not traits.is_cpu:
         return vector
-    long = min(LONG_RUN, inner // (ITEMS * traits.compute_units))
-    pieces = -(-inner // max(long, RUN if patterns == 1 else PATTERN_RUN))
+    long = min(WORK, inner // (ITEMS * traits.compute_units))
+    pieces = -(-inner // max(long, RUN if patterns == 1 else WORK))
     return round_up(-(-inner // pieces), vector * patterns)
 
 
@@ -207,7 +200,7 @@ def prefetched(
         return ()
     found = []
     for k, x in enumerate(inputs, results):
-        ahead = AHEAD_BYTES // SIZES[x.value]
+        ahead = AHEAD // SIZES[x.value]
         step = {"one": 1, "back": -1}.get(x.inner, 0)
         if len(dims) > 1 and dims[-1].size < 4 * ahead:
             step = step and int(dims[-2].strides[k] == dims[-1].size)

@@ -27,24 +27,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clprim.plan.kernel import round_up
+from clprim.plan.machine import LINE, near, second
 from clprim.plan.permutation import permute, transpose
 from clprim.plan.pointwise.code import Shuffles
+from clprim.plan.pointwise.schedule import SHORT_ROW
 from clprim.plan.strides import Dim
+from clprim.traits import DeviceTraits
 
-# Bytes of a tile: they are to stay in the first cache, beside what is read meanwhile.
-_TILE_BYTES = 16 << 10
 # Bytes along a result's row in a transposition, and rows of its tile: inputs want to be read in
 # long runs, of which a processor follows only a few dozens; two lines of a result are enough.
-_ROW_BYTES, _ROWS = 128, 256
-# The same if they do not, and each piece of a row has two lines that it shares with others.
+_ROW_BYTES, _ROWS = 2 * LINE, 256
+# The same where rows are not aligned, and each piece of one has two lines that it shares.
 _ODD_ROW_BYTES, _ODD_ROWS = 512, 96
-# Bytes of a tile of whole rows, which share no lines as they follow each other.
-_WHOLE_BYTES = 64 << 10
-# Vectors of a granule, which are in registers at a time, and steps a vector to permute them.
+# Vectors of a granule, which are in registers at a time.
 _MOST_VECTORS = 64
+# Steps that permuting a vector of them may take.
 _MOST_STEPS = 12
-# Elements of a row that is short.
-_SHORT_ROW = 512
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ def find_tiling(
     *,
     vectors: tuple[int, int],
     sizes: tuple[int, int],
-    is_cpu: bool,
+    traits: DeviceTraits,
 ) -> Tiling | None:
     """Returns the tile that suits a call, or None where an element at a time is as good.
 
@@ -95,22 +93,27 @@ def find_tiling(
         vectors: Elements of a vector that fills a register, and of one along the innermost loop
             (1 where that is impossible).
         sizes: Bytes an element of the first result, and a value in the snippet.
-        is_cpu: Whether the device has caches to hold tiles, and wide registers.
+        traits: Of the device: tiles are for a CPU, which has caches to hold them.
     """
     strides = [tuple(d.strides[k] for d in dims) for k in range(arrays)]
-    if not is_cpu or len(dims) < 2 or any(s[-1] != 1 or s != strides[0] for s in strides[:results]):
+    if (
+        not traits.is_cpu
+        or len(dims) < 2
+        or any(s[-1] != 1 or s != strides[0] for s in strides[:results])
+    ):
         return None
     counts = [d.size for d in dims]
     vector = vectors[0]
-    granules = [
-        tiling
+    found = [
+        _granule(w, counts, strides, results, vector, sizes[1], near(traits))
         for w in range(len(dims))
         if counts[w] >= vector
-        and (tiling := _granule(w, counts, strides, results, vector, sizes[1])) is not None
     ]
+    granules = [tiling for tiling in found if tiling is not None]
     best = min(granules, key=lambda t: (_cost(t), -counts[t.long[0]]), default=None)
     if best is None or len(best.shuffles.outputs) > vector or _cost(best) > _MOST_STEPS / 2:
-        best = _transposition(counts, strides, results, vector, *sizes) or best
+        other = _transposition(counts, strides, results, vector, *sizes, second(traits) // 16)
+        best = other or best
     return best or _rows(counts, strides, vectors[1])
 
 
@@ -144,6 +147,7 @@ def _granule(
     results: int,
     vector: int,
     value_size: int,
+    nbytes: int,
 ) -> Tiling | None:
     """The tile along w, if few loops are short."""
     of_result = _inside(w, sizes, strides[0])
@@ -178,7 +182,7 @@ def _granule(
         long=(w,),
         short=short,
         tiled=frozenset(tiled),
-        tile=(max(1, _TILE_BYTES // (count * vector * value_size)) * vector,),
+        tile=(max(1, nbytes // (count * vector * value_size)) * vector,),
         result_step=strides[0][w],
         input_step=strides[min(tiled)][w],
         result_rows=tuple(_indices(sizes, short, result_rows)),
@@ -228,6 +232,7 @@ def _transposition(
     vector: int,
     itemsize: int,
     value_size: int,
+    nbytes: int,
 ) -> Tiling | None:
     """The tile over two long loops, one contiguous for the results, the other for the inputs."""
     last = len(sizes) - 1
@@ -245,7 +250,7 @@ def _transposition(
     if strides[0][across] % vector:
         bytes_, rows = _ODD_ROW_BYTES, _ODD_ROWS
         dense = ((1, sizes[last]), (0, 0))
-        elements = _WHOLE_BYTES // value_size
+        elements = nbytes // value_size
         if 4 * vector * sizes[last] <= elements and all(
             (own[last], own[across]) in dense for k, own in enumerate(strides) if k not in tiled
         ):
@@ -273,7 +278,7 @@ def _rows(sizes: Sequence[int], strides: Sequence[Strides], vector: int) -> Tili
     last = len(sizes) - 1
     if (
         vector < 2
-        or not vector <= sizes[last] <= _SHORT_ROW
+        or not vector <= sizes[last] <= SHORT_ROW
         or any(s[last] not in (0, 1) for s in strides)
     ):
         return None
@@ -283,7 +288,7 @@ def _rows(sizes: Sequence[int], strides: Sequence[Strides], vector: int) -> Tili
         long=(last,),
         short=(),
         tiled=frozenset(),
-        tile=(round_up(_SHORT_ROW, vector),),
+        tile=(round_up(SHORT_ROW, vector),),
         result_step=1,
         input_step=1,
         result_rows=((),),

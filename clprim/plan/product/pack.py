@@ -21,9 +21,9 @@ PACK_RUN = 256
 # Largest distance, in bytes, between two lines of the second operand at which it is read in place.
 # Beyond it every line is on a page of its own, and many share a cache set.
 NEAR_LINES = 2048
-# Packing costs more than it saves if the operand is streamed no more often than this, or if all of
-# it stays in such a part of a second cache.
+# Packing costs more than it saves if the operand is streamed no more often than this.
 FEW_PASSES = 12
+# Or if all of it stays in such a part of a second cache.
 STAYS = 0.5
 
 

@@ -87,8 +87,6 @@ class ReductionCode(FoldCode):
         row_a_split: Whether every split is one whole row (of ``reduce_inner``).
         exact: Whether what a split takes is one tile, without a remainder (likewise).
         store_tiles: Whether ``reduce_columns`` may store whole vectors as they are.
-        ahead: How many rows ahead inputs are prefetched into a far cache.
-        line: Vectors in a line of the cache, one of which is prefetched.
         streaming: Whether it should do so by streaming stores.
         levels: Levels of accumulators above a tile, 4 steps each, which keep chains of additions
             short; 0 where nothing is added up.
@@ -118,8 +116,6 @@ class ReductionCode(FoldCode):
     row_a_split: bool
     exact: bool
     store_tiles: bool
-    ahead: int
-    line: int
     streaming: bool
     levels: int
     quads: bool

@@ -22,22 +22,13 @@ from clprim.plan.kernel import (
     power_of_two,
     round_up,
 )
+from clprim.plan.machine import ITEMS, near
 from clprim.plan.product.pack import Packing, pack_kernel
 from clprim.plan.reduction.nested_code import Nested, NestedTile, nested_code, spread_rows
-from clprim.plan.reduction.pairs import PairLoops, panel_numbers
-from clprim.plan.reduction.schedule import GROUPS_PER_UNIT
+from clprim.plan.reduction.pairs import SCALARS, SIDE_BY_SIDE, PairLoops, panel_numbers
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Space
 from clprim.traits import DeviceTraits
-
-# Vectors of columns of a panel, and rows of a tile, where the inner one has registers for them.
-PANEL = 4
-# Scalars of a panel and rows, where strings are no vectors.
-SCALARS, SCALAR_ROWS = 32, 2
-# Vectors that a work-item's outer partials and values may take, in a near cache.
-MOST_VECTORS = 768
-# Strips of rows that take a panel one after another, and vectors that all their partials are.
-STRIPS, STRIP_VECTORS = 8, 128
 
 
 def nested_tile(what: Nested, traits: DeviceTraits) -> NestedTile:
@@ -50,10 +41,12 @@ def nested_tile(what: Nested, traits: DeviceTraits) -> NestedTile:
     if vectors:
         vector = min(lanes, 1 << (columns.bit_length() - 1))
         registers = max(1, traits.sums * 6 // (7 * inner_partials))
-        unroll = max(1, min(PANEL, registers, -(-columns // vector)))
+        unroll = max(1, min(SIDE_BY_SIDE, registers, -(-columns // vector)))
         tall = max(1, registers // unroll)
     else:
-        vector, unroll, tall = 1, max(1, min(SCALARS, columns)), SCALAR_ROWS
+        vector, unroll, tall = 1, max(1, min(SCALARS, columns)), 2
+    # Vectors that a near cache has room for.
+    room = near(traits) // traits.vector_bytes
     online, sums = definition.online, outer.partials
     own_vectors = outer.componentwise and not outer.positions
     if online is not None:  # the others are the same along results' own axis
@@ -67,7 +60,7 @@ def nested_tile(what: Nested, traits: DeviceTraits) -> NestedTile:
         wide = min(lanes, power_of_two(what.spread)) if own else 1
         across = -(-what.spread // wide)
         held = 1 + sum(1 for row in spread_rows(what) if row)
-        tall = max(1, min(tall, MOST_VECTORS // (across * held * outer.partials)))
+        tall = max(1, min(tall, room // (across * held * outer.partials)))
         if own:
             beside = max(1, min(across, traits.sums * 6 // (7 * tall * sums)))
         else:
@@ -75,9 +68,9 @@ def nested_tile(what: Nested, traits: DeviceTraits) -> NestedTile:
         across = round_up(across, beside)
     tall = min(tall, rows)
     batches = math.prod(what.shape[:-2])
-    wanted = -(-GROUPS_PER_UNIT * traits.compute_units // batches)
-    most = max(1, STRIP_VECTORS // (tall * across * outer.partials))
-    strips = max(1, min(STRIPS, most, rows // (tall * wanted)))
+    wanted = -(-ITEMS * traits.compute_units // batches)
+    most = max(1, room // 4 // (tall * across * outer.partials))
+    strips = max(1, min(most, rows // (tall * wanted)))
     strips = 1 << (strips.bit_length() - 1)
     tiles = -(-rows // (tall * strips))
     per_group = max(1, tiles // wanted)

@@ -21,30 +21,22 @@ from typing import Any
 
 from clprim.dtypes import stored_type
 from clprim.plan.kernel import BAKED_DIMS, KernelPlan, OperandCode, inner_step, round_up
+from clprim.plan.machine import ITEMS, LAUNCH, WORK
 from clprim.plan.product.pack import Packing, pack_kernel
 from clprim.plan.reduction.code import KernelLoops
 from clprim.plan.reduction.loops import FoldLoops, operand_numbers
-from clprim.plan.reduction.schedule import CPU_GROUP_WORK, GROUPS_PER_UNIT, Schedule
+from clprim.plan.reduction.schedule import Schedule
 from clprim.plan.reduction.stage import LOCAL_STEPS, Folding
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim
 
-# Steps below which tiles and panels cost more than they save, and rows and columns likewise.
-FEW_STEPS = 2
-FEW_LINES = 8
-# Terms from which on a second launch, of what packs, does not matter.
-FEW_TERMS = 1 << 17
 # Digits of the reduced space that panels are packed from.
 PACKED_DIGITS = 3
-# Vectors side by side in a tile: more columns share what is read of a row, and four panels of a
-# line of the cache each are a stream that prefetchers follow.
+# Vectors side by side in a tile (of a GPU, scalars): more columns share what is read of a row, and
+# four panels of a line of the cache each are a stream that prefetchers follow.
 SIDE_BY_SIDE = 4
-# Rows of a tile at most: each is a stream of its own.
-TALLEST = 12
 # Of scalars that are no vectors: so many neighbours, of which compilers make vectors themselves.
 SCALARS = 32
-# What a GPU's work-item holds: rows and columns of scalars.
-LOCAL_TILE = 4
 
 
 @dataclass(frozen=True)
@@ -88,7 +80,7 @@ def pair_loops(folding: Folding, loops: FoldLoops) -> PairLoops | None:
     found = []
     for r, c in permutations(range(len(kept)), 2):
         row, column = kept[r], kept[c]
-        if min(row.size, column.size) < FEW_LINES:
+        if min(row.size, column.size) < 2 * SIDE_BY_SIDE:
             continue
         kinds = tuple(_kind(row.strides[k], column.strides[k]) for k in range(inputs))
         moving = tuple(any(d.strides[k] for d in reduced) for k in range(inputs))
@@ -109,7 +101,7 @@ def pair_loops(folding: Folding, loops: FoldLoops) -> PairLoops | None:
         return None
     pairs = best[1]
     terms = pairs.row.size * pairs.column.size * pairs.steps * pairs.batches
-    return pairs if pairs.steps >= FEW_STEPS and terms >= FEW_TERMS else None
+    return pairs if pairs.steps > 1 and terms >= LAUNCH else None
 
 
 def _kind(row: int, column: int) -> str:
@@ -141,15 +133,15 @@ def pairs_schedule(folding: Folding, pairs: PairLoops) -> Schedule | None:
         # Registers keep room for an operand's vectors and for what strings compute.
         registers = max(1, traits.sums * 6 // (7 * partials))
         unroll = _side_by_side(columns, vector, min(SIDE_BY_SIDE, registers))
-        tall = max(1, min(registers // unroll, TALLEST))
+        tall = max(1, registers // unroll)
     tall = min(tall, pairs.row.size)
     panels = -(-columns // (vector * unroll))
     tiles = -(-pairs.row.size // tall)
     if panels * tiles * pairs.batches < 2 * traits.compute_units:
         return None
     work = tall * vector * unroll * steps
-    wanted = max(1, 2 * GROUPS_PER_UNIT * traits.compute_units // (panels * pairs.batches))
-    per_group = max(1, min(tiles, max(-(-tiles // wanted), -(-CPU_GROUP_WORK // work))))
+    wanted = max(1, 2 * ITEMS * traits.compute_units // (panels * pairs.batches))
+    per_group = max(1, min(tiles, max(-(-tiles // wanted), -(-WORK // work))))
     per_group = -(-tiles // -(-tiles // per_group))  # shared out equally
     return Schedule(
         "reduction/pairs",
@@ -181,7 +173,9 @@ def _local_schedule(folding: Folding, pairs: PairLoops) -> Schedule | None:
         for kind, moving, dtype in zip(pairs.kinds, pairs.moving, folding.input_values, strict=True)
         if moving and kind != "neither"
     ]
-    for tile in (LOCAL_TILE, LOCAL_TILE // 2) if len(folding.partials) <= 2 else (LOCAL_TILE // 2,):
+    for tile in (
+        (SIDE_BY_SIDE, SIDE_BY_SIDE // 2) if len(folding.partials) <= 2 else (SIDE_BY_SIDE // 2,)
+    ):
         lines = sum(size * (tile * (rows if k == "row" else lanes) + 1) for k, size in held)
         if LOCAL_STEPS * lines <= traits.local_memory:
             return Schedule(

@@ -118,7 +118,7 @@ def _schedule(folding: Folding, loops: FoldLoops, nbytes: int) -> Schedule:
         vector_type=folding.vector_type(),
         partial_bytes=sum(p.itemsize for p in folding.partials),
         partials=len(folding.partials),
-        summed=len(folding.summed),
+        summed=sum(n in folding.summed or p.kind in "iub" for n, p in enumerate(folding.partials)),
         combine_vectors=folding.definition.combine_componentwise,
         nbytes=nbytes,
         traits=folding.traits,

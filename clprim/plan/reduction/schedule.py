@@ -9,36 +9,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from clprim.plan.cost import fewest_groups
 from clprim.plan.kernel import power_of_two, round_up
+from clprim.plan.machine import ITEMS, PAGE, WORK
 from clprim.plan.strides import Dim, Space
 from clprim.traits import DeviceTraits
 
 # Additions one after another into one accumulator: rounding errors grow with their number, so
 # longer chains are cut into more partials.
 LONGEST_CHAIN = 8192
-# Rows that a tile of columns walks down before the next tile begins: each row is another page, and
-# the tiles that follow find them in the translation cache only while they are this few.
-MOST_ROWS = 512
-# Vectors of a row of which tiles of several sums are of about four; see `_spills`.
-WHOLE_ROW = 10
-# Bytes of a page, and between lines that share a set of the first cache.
-PAGE = 4096
-# Rows of fewer bytes are no stream that a prefetcher follows; see `_cut`.
-SHORT_ROW = 4096
-# How many elements ahead a CPU prefetches, into a far cache, in columns whose rows lie apart. Where
-# rows follow each other its hardware prefetcher keeps up.
-FAR = 4096
-# What part of the last cache may hold what the call moves, what a norm writes behind it included:
-# nothing is prefetched then, as that only costs.
-NEAR = 3 / 4
-# Bytes of a line of the cache: prefetching one twice takes the time of reading it twice.
-LINE_BYTES = 64
-# Elements that keep a CPU's work-group busy much longer than starting it takes, and few enough that
-# cores walk close to each other, which memory likes.
-CPU_GROUP_WORK = 32768
-# Groups for every compute unit: enough that the last ones to finish do not matter. Twice as many on
-# a CPU where a group has several tiles; of columns in a cache larger ones, which share pages.
-GROUPS_PER_UNIT = 8
+# Rows that a tile of columns walks down where partials are updated, as means are, and not summed:
+# no levels of accumulators keep such chains short.
+LONGEST_UPDATES = 512
 # Vectors of a row that a GPU's work-item takes at least, where rows keep the device busy and a
 # work-group is a sub-group or more: fewer work-items are fewer rounds of the tree that follows.
 STEPS_OF_MANY = 16
@@ -58,8 +40,6 @@ class Schedule:
         groups: Work-groups, not counting splits.
         finish_lanes: Work-items that merge the partials of one output in the second stage.
         finish_vector, finish_unroll: Or so many vectors of outputs that one work-item merges.
-        ahead: How many rows ahead inputs are prefetched into a far cache, of ``reduction/columns``.
-        line: How many vectors lie in a line of the cache, one of which is prefetched.
         fours: Whether four rows of ``reduce_columns`` make a step.
         row_a_split: Whether every split is one whole row of the reduced space.
         exact: Whether that row (or the whole reduced space) is one tile, without a remainder.
@@ -78,8 +58,6 @@ class Schedule:
     finish_lanes: int = 1
     finish_vector: int = 1
     finish_unroll: int = 1
-    ahead: int = 0
-    line: int = 1
     fours: bool = False
     row_a_split: bool = False
     exact: bool = False
@@ -118,13 +96,14 @@ def choose_schedule(
         vector_type: Type of the vectors that may be used, or None.
         partial_bytes: Bytes of all partials of one output.
         partials: How many partials there are.
-        summed: How many of them are sums of floats, which have levels of accumulators.
+        summed: How many of them are sums, whose errors levels of accumulators bound.
         combine_vectors: Whether they merge as vectors do.
         nbytes: That the call moves, of which this reduction may be a part.
         traits: Of the device.
     """
+    sums = summed == partials and combine_vectors
     chosen = _first_stage(
-        space, inputs, itemsize, vector_type, partial_bytes, partials, summed, nbytes, traits
+        space, inputs, itemsize, vector_type, partial_bytes, partials, sums, nbytes, traits
     )
     if chosen.splits == 1:
         return chosen
@@ -150,7 +129,7 @@ def _first_stage(
     vector_type: str | None,
     partial_bytes: int,
     partials: int,
-    summed: int,
+    sums: bool,
     nbytes: int,
     traits: DeviceTraits,
 ) -> Schedule:
@@ -158,14 +137,12 @@ def _first_stage(
     last = space.dims[-1] if space.dims else Dim(1, (0,) * len(space.offsets))
     narrow = _narrow(space, inputs, vector_type, partials, traits)
     if narrow is not None:
-        return _cut(narrow, space, last, itemsize, nbytes, traits)
+        return _cut(narrow, space, last, itemsize, nbytes, traits, sums)
     width = _vector_width(last, inputs, vector_type, traits)
     shape = _cpu_shape if traits.is_cpu else _gpu_shape
     chosen = shape(space, last, width, partials, traits)
-    if summed > 1 and _spills(chosen, space, last, inputs, itemsize, traits):
-        chosen = replace(chosen, unroll=_leveled_vectors(last.size // width))
     chosen = _fit(chosen, partial_bytes, traits)
-    return _cut(chosen, space, last, itemsize, nbytes, traits)
+    return _cut(chosen, space, last, itemsize, nbytes, traits, sums)
 
 
 def _narrow(
@@ -250,33 +227,6 @@ def _tile_vectors(size: int, width: int, registers: int) -> int:
     )
 
 
-def _spills(
-    chosen: Schedule,
-    space: Space,
-    last: Dim,
-    inputs: int,
-    itemsize: int,
-    traits: DeviceTraits,
-) -> bool:
-    """Whether levels of several sums beside a tile of columns want more registers than there are.
-
-    Memory is worse than what they spill: there longer runs are worth more, and where rows are as
-    far apart as the sets of a cache, of which a tile of few vectors then uses few.
-    """
-    if not (traits.is_cpu and chosen.template == "reduction/columns" and chosen.vector > 1):
-        return False
-    if last.size < WHOLE_ROW * chosen.vector or last.size * itemsize % PAGE == 0:
-        return False
-    size = math.prod(d.size for d in space.dims) * itemsize
-    walked = [any(d.strides[n] for d in space.select(True)) for n in range(inputs)]
-    return size * sum(walked) <= traits.cache_bytes / 2
-
-
-def _leveled_vectors(steps: int) -> int:
-    """Vectors of such a tile, of a row of ``steps``: about four, with the least waste."""
-    return min(range(3, 6), key=lambda vectors: (-(-steps // vectors) * vectors, abs(vectors - 4)))
-
-
 def _gpu_shape(
     space: Space, last: Dim, width: int, partials: int, traits: DeviceTraits
 ) -> Schedule:
@@ -286,7 +236,7 @@ def _gpu_shape(
     if last.reduced and (last.size >= 32 or len(space.dims) == 1):
         vector = width if last.size >= 4 * width * 32 else 1
         one, outputs = _one_sub_group(traits), math.prod(d.size for d in space.select(False))
-        many = outputs >= traits.compute_units * GROUPS_PER_UNIT
+        many = outputs >= traits.compute_units * ITEMS
         lanes = min(32, one)
         while lanes < group:
             # What a further doubling is to leave every work-item, in vectors.
@@ -340,6 +290,7 @@ def _cut(
     itemsize: int,
     nbytes: int,
     traits: DeviceTraits,
+    sums: bool,
 ) -> Schedule:
     """Cuts the reduced space where outputs are few, and hands out several where they are many."""
     kept, reduced = space.select(False), space.select(True)
@@ -357,10 +308,10 @@ def _cut(
         work, granule, chain = length * min(step, width), chosen.rows, length // chosen.rows
 
     columns = chosen.template == "reduction/columns"
-    near = columns and nbytes <= NEAR * traits.cache_bytes
-    wanted = traits.compute_units * GROUPS_PER_UNIT
+    near = columns and nbytes <= traits.cache_bytes
+    wanted = traits.compute_units * ITEMS
     if traits.is_cpu:
-        useful = work // CPU_GROUP_WORK
+        useful = work // WORK
     else:
         steps = work // (8 * chosen.lanes * chosen.rows * chosen.vector)
         useful = min(-(-wanted // tiles), steps) if tiles < wanted else 1
@@ -368,8 +319,8 @@ def _cut(
     if chosen.template == "reduction/lanes" and traits.is_cpu:
         # Sub-groups walk the rows one after another: what they share must stay in the cache.
         splits = max(splits, length * step * itemsize // (1 << 18))
-    if columns:
-        splits = max(splits, -(-length // MOST_ROWS))
+    if columns and not sums:
+        splits = max(splits, -(-length // LONGEST_UPDATES))
     chunk = max(1, round_up(-(-length // splits), granule))
     # Short rows with other outputs between them: reduced one by one they are read in the order of
     # memory, for partials of 1/16 of the input at most.
@@ -377,7 +328,7 @@ def _cut(
         chosen.template == "reduction/inner"
         and traits.is_cpu
         and len(reduced) > 1
-        and 16 <= last.size <= SHORT_ROW // itemsize
+        and 16 <= last.size <= PAGE // itemsize
     )
     if row_a_split:
         chunk = last.size
@@ -386,24 +337,19 @@ def _cut(
     per_group = 1
     if traits.is_cpu and chosen.template != "reduction/narrow":
         each = chunk if chosen.template == "reduction/inner" else chunk * (work // max(1, length))
-        groups, most = (wanted, 4 * CPU_GROUP_WORK) if near else (2 * wanted, CPU_GROUP_WORK)
+        groups, most = (wanted, 4 * WORK) if near else (2 * wanted, WORK)
+        groups = min(groups, fewest_groups(tiles * work, traits.compute_units))
         per_group = max(1, min(tiles, tiles * splits // groups, most // max(1, each)))
         per_group = -(-tiles // max(1, -(-tiles // per_group)))  # shared out equally
-    ahead, fours = 0, False
-    if columns:
-        stream = step >= width  # rows follow each other
-        fours = near and not stream and chosen.vector > 1
-        if not (near or stream) and traits.is_cpu and chosen.vector > 1 and traits.prefetch:
-            ahead = FAR // step
+    # Rows that follow each other are a stream.
+    fours = columns and near and step < width and chosen.vector > 1
     return replace(
         chosen,
         splits=splits,
         chunk=chunk,
         per_group=per_group,
         groups=-(-tiles // per_group),
-        ahead=ahead,
         fours=fours,
-        line=max(1, LINE_BYTES // (chosen.vector * itemsize)) if ahead else 1,
         row_a_split=row_a_split,
         exact=chosen.template == "reduction/inner"
         and chosen.vector * chosen.unroll > 1

@@ -34,8 +34,6 @@ MOST_LEVELS = 4
 LEVELS = 3
 # Steps of pairs that a GPU's local memory holds at a time.
 LOCAL_STEPS = 16
-# Vectors side by side up to which four steps are made without a test between them.
-QUAD_UNROLL = 4
 
 
 def levels_of_pairs(steps: int, chain: int) -> tuple[int, bool]:
@@ -279,11 +277,9 @@ class Folding:
             row_a_split=schedule.row_a_split,
             exact=schedule.exact,
             store_tiles=store_tiles,
-            ahead=schedule.ahead,
-            line=schedule.line,
             levels=levels,
             # Where the accumulators fit the registers and few steps are left over.
-            quads=levels >= LEVELS and len(self.partials) == 1 and schedule.unroll <= QUAD_UNROLL,
+            quads=levels >= LEVELS and len(self.partials) == 1,
             fours=fours,
             endless=endless,
             added=self._added(),

@@ -19,7 +19,6 @@ class ScanCode(FoldCode):
         exclusive: Whether an element's result is what came before it.
         totals: Whether this is the first of two stages, which stores only what a piece sums up to.
         pieces: Whether lines are cut in pieces, so that a piece starts from those before it.
-        ahead: Nothing is prefetched: always 0.
     """
 
     vector: int
@@ -29,4 +28,3 @@ class ScanCode(FoldCode):
     exclusive: bool
     totals: bool
     pieces: bool
-    ahead: int = 0

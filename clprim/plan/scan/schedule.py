@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clprim.plan.kernel import power_of_two, round_up
+from clprim.plan.machine import WORK
 from clprim.traits import DeviceTraits
 
 # Elements that are summed up one after another before a partial result begins anew.
 BLOCK = 256
-# A second pass over a line pays where it is long, and lines are fewer than cores.
-LEAST_PIECE = 16384
 # Every piece adds up the totals of those before it: few enough that this costs nothing.
 MOST_PIECES = 256
-# Elements of short lines that one work-item of a CPU takes, one line after another.
-CPU_GROUP_WORK = 16384
 # Elements that a work-item of a GPU's group takes of a line.
 EACH = 4
 
@@ -78,7 +75,7 @@ def choose_schedule(
         tiles = lines // width * (width // vector + width % vector)
     units = traits.compute_units
     wanted = units if traits.is_cpu else units * (4 if group else 128)
-    least = LEAST_PIECE if traits.is_cpu else (8 * lanes * each if group else 128)
+    least = WORK if traits.is_cpu else (8 * lanes * each if group else 128)
     pieces = 1
     if tiles < wanted and length >= 2 * least:
         target = 4 * wanted if traits.is_cpu else wanted
@@ -88,6 +85,6 @@ def choose_schedule(
     pieces = -(-length // chunk)
     if traits.is_cpu:
         work = chunk * (1 if along else vector)
-        per_group = max(1, min(CPU_GROUP_WORK // work, tiles // (4 * units)))
+        per_group = max(1, min(WORK // work, tiles // (4 * units)))
     block = BLOCK * vector if along else BLOCK
     return ScanSchedule(template, vector, lanes, each, block, chunk, pieces, per_group)

@@ -26,6 +26,7 @@ from clprim.plan.kernel import (
     Plan,
     round_up,
 )
+from clprim.plan.machine import GROUP, ITEMS, WORK
 from clprim.plan.scan.planner import plan_scan
 from clprim.plan.strides import Operand, row_major_strides
 from clprim.traits import DeviceTraits
@@ -35,10 +36,8 @@ SHORT = {True: 48, False: 1024}
 # Bits of a digit, likewise: a CPU's work-item keeps 256 counts in its nearest cache, a GPU's 16 in
 # registers.
 DIGIT = {True: 8, False: 4}
-# Elements that a CPU's work-item counts and moves: fewer would spend their time on the counts.
-CHUNK = 16384
-# Work-items of a group on a GPU that rank, and that share a chunk; elements of each of these.
-GROUP, SHARING, EACH = 64, 256, 8
+# Elements of each of a GPU's work-items that share a chunk.
+EACH = 8
 
 _INT32 = np.dtype(np.int32)
 _places = define_reduction(
@@ -96,8 +95,8 @@ def plan_order(lines: int, length: int, bits: int, key_bytes: int, traits: Devic
     passes = -(-bits // digit)
     pieces = 1
     if not cpu or lines < traits.compute_units:
-        pieces = -(-length // (CHUNK if cpu else _sharing(key_bytes, traits) * EACH))
-        pieces = min(pieces, 8 * traits.compute_units) if cpu else pieces
+        pieces = -(-length // (WORK // 2 if cpu else _sharing(key_bytes, traits) * EACH))
+        pieces = min(pieces, ITEMS * traits.compute_units) if cpu else pieces
     sort = Sort(lines, length, passes, key_bytes, traits, pieces)
     key = np.dtype(f"u{key_bytes}")
     workspace = {"keys_b": (lines * length, key), "order_b": (lines * length, _INT32)}
@@ -108,7 +107,7 @@ def plan_order(lines: int, length: int, bits: int, key_bytes: int, traits: Devic
 
 def _sharing(key_bytes: int, traits: DeviceTraits) -> int:
     """How many work-items share a chunk, whose keys, order and counts local memory is to hold."""
-    items = SHARING
+    items = 4 * GROUP
     while items > 1 and (
         items > traits.max_work_group_size
         or items * (EACH * (key_bytes + 4) + 32) + 256 > traits.local_memory

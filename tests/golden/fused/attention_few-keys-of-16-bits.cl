@@ -23,7 +23,7 @@ static inline float16 pairs(float16 a, float16 b)
 }
 
 // softmax(q k' * scale + mask) v of few queries: a work-item has a slice of a head's keys. 16 rows of keys
-// are multiplied with a query at a time, lane by lane, and their sums become one vector; 64 of them
+// are multiplied with a query at a time, lane by lane, and their sums become one vector; 96 of them
 // become weights, and these are multiplied with values, before the next keys are read; where a
 // larger product than all before is found, what was summed up is scaled.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_few(
@@ -111,10 +111,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_few(
         most[i] = -INFINITY;
         total[i] = 0;
     }
-    for (index_t at = begin; at < end; at += 64) {
-        const int count = min((index_t)64, end - at);
+    for (index_t at = begin; at < end; at += 96) {
+        const int count = min((index_t)96, end - at);
         for (int i = 0; i < queries; ++i) {
-            float weights[64];
+            float weights[96];
             float16 top = most[i];
             for (int j = 0; j < count; j += 16) {
                 __global const half *row[16];

@@ -240,7 +240,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void group(
 {
     typedef float typeof_w0;
 
-    __local float begun_y0[8192];
+    __local float begun_y0[4096];
     const index_t first = (index_t)get_group_id(0) * groups_an_item;
     const index_t last = min(first + groups_an_item, groups);
     for (index_t number = first; number < last; ++number) {

@@ -87,7 +87,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pieces(
         const index_t whole = (min(stop, last) - at) / 16 * 16;
         if (whole > 0) {
             for (index_t e = 0; e < whole; e += 16) {
-                prefetch_line(from + e + 512);
+                prefetch_line(from + e + 1024);
                 stream(y_memory + at + e, vload16(0, from + e));
             }
             from += whole;
@@ -129,7 +129,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pieces(
         while (at < end) {
             const index_t left = stop - at, count = min(stop, end) - at;
             uint *const to = line + 16 + (at - begin);
-            prefetch_line(from + max((index_t)512, step));
+            prefetch_line(from + max((index_t)1024, step));
             if (left >= 16)
                 vstore16(vload16(0, from), 0, to);
             else if (wide)

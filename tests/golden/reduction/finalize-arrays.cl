@@ -75,13 +75,13 @@ reduce_y0 = 0;
         float tile_level1_reduce_y0[16];
         float tile_level2_reduce_y0[16];
         float tile_level3_reduce_y0[16];
-        float tile_level4_reduce_y0[16];
+        float tile_lost_reduce_y0[16];
         #pragma unroll
         for (int u = 0; u < 16; ++u) {
             tile_level1_reduce_y0[u] = tile_reduce_y0[u];
             tile_level2_reduce_y0[u] = tile_reduce_y0[u];
             tile_level3_reduce_y0[u] = tile_reduce_y0[u];
-            tile_level4_reduce_y0[u] = tile_reduce_y0[u];
+            tile_lost_reduce_y0[u] = 0;
         }
         uint tile_steps = 0, tile_lifts = 0;
 
@@ -164,7 +164,13 @@ reduce_y0 = 0;
                         if ((tile_lifts & 15) == 0) {
                             #pragma unroll
                             for (int u = 0; u < 16; ++u)
-                                take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+                                {
+                                    const float old_reduce_y0 = tile_level3_reduce_y0[u];
+                                    take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+                                    const float part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
+                                    tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
+                                        + (tile_level2_reduce_y0[u] - part_reduce_y0);
+                                }
 
                             {
                                 typedef float typeof_reduce_y0;
@@ -172,35 +178,13 @@ reduce_y0 = 0;
                                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 176 "kernel"
+#line 182 "kernel"
                                 }
 
                                 #pragma unroll
                                 for (int u = 0; u < 16; ++u) {
                                     tile_level2_reduce_y0[u] = reduce_y0;
                                 }
-                            }
-
-                            if ((tile_lifts & 63) == 0) {
-                                #pragma unroll
-                                for (int u = 0; u < 16; ++u)
-                                    take_partial(&tile_level4_reduce_y0[u], tile_level3_reduce_y0[u]);
-
-                                {
-                                    typedef float typeof_reduce_y0;
-                                    typeof_reduce_y0 reduce_y0 = 0;
-                                    {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 196 "kernel"
-                                    }
-
-                                    #pragma unroll
-                                    for (int u = 0; u < 16; ++u) {
-                                        tile_level3_reduce_y0[u] = reduce_y0;
-                                    }
-                                }
-
                             }
 
                         }
@@ -219,11 +203,17 @@ reduce_y0 = 0;
 
             take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
 
-            take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+            {
+                const float old_reduce_y0 = tile_level3_reduce_y0[u];
+                take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+                const float part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
+                tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
+                    + (tile_level2_reduce_y0[u] - part_reduce_y0);
+            }
 
-            take_partial(&tile_level4_reduce_y0[u], tile_level3_reduce_y0[u]);
-
-            tile_reduce_y0[u] = tile_level4_reduce_y0[u];
+            tile_reduce_y0[u] = tile_level3_reduce_y0[u];
+            const float lost_reduce_y0 = tile_lost_reduce_y0[u];
+            tile_reduce_y0[u] += lost_reduce_y0 == lost_reduce_y0 ? lost_reduce_y0 : 0;
         }
 
         float done_reduce_y0[16];

@@ -317,9 +317,9 @@ def test_gradients_of_a_few_tiles_after_others(
     monkeypatch.setattr(
         weight_tile, "_tiles_of", lambda *p: [t for t in tiles_of(*p) if t.kernels == kernels]
     )
-    monkeypatch.setattr(weight_tile, "BLOCK", 5)
+    monkeypatch.setattr(weight_tile, "LEAST_TILES", 3)
     monkeypatch.setattr(weight_tile, "MOST_TILES", 70)
-    monkeypatch.setattr(weight_cut, "PRODUCT_BYTES", 100_000)
+    monkeypatch.setattr(weight_cut, "second", lambda _: 100_000)
     x, grad = whole((1 + kernels, 100, 9, 21)), 4 * whole((1 + kernels, 74, 9, 21), 1)
     w_shape = (74, 50, 3, 3)
     expected = reference.conv2d_weight(x, w_shape, grad, padding=1, groups=2)
@@ -474,12 +474,10 @@ def test_an_error_that_it_cannot_keep_is_refused(device):
 def test_blocks_of_tiles_one_after_another(
     device, monkeypatch, memory_format, kernels, name, stride
 ):
-    monkeypatch.setattr(tile, "SECOND_BYTES", 0)
-    monkeypatch.setattr(tile, "PRODUCT_BYTES", 0)
+    monkeypatch.setattr(tile, "second", lambda _: 4)
     monkeypatch.setattr(tile, "MOST_CHUNKS", 1000 if kernels == 2 else 0)
-    monkeypatch.setattr(tile, "FAR", 1e9 if kernels == 1 else -1e9)
-    for module in (tile, cut):
-        monkeypatch.setattr(module, "SCRATCH", 0)
+    monkeypatch.setattr(tile, "FAR_BYTE", 1e9 if kernels == 1 else -1e9)
+    monkeypatch.setitem(device.__dict__, "traits", replace(device.traits, cache_bytes=0))
     # (Calls are kept by their shapes.)
     x_shape, w_shape = (1 + kernels, 40, 27, 31), (40, 20, 3, 3)
     options = {"padding": 1, "groups": 2, "stride": stride}
@@ -504,8 +502,8 @@ def test_results_that_pass_the_cache(device, monkeypatch, memory_format):
 def test_weights_that_change_are_transformed_a_part_at_a_time(
     device, monkeypatch, memory_format, dtype
 ):
-    monkeypatch.setattr(tile, "SECOND_BYTES", 0)
-    monkeypatch.setattr(cut, "PART_BYTES", 0)
+    for module in (tile, cut):
+        monkeypatch.setattr(module, "second", lambda _: 4)
     x, w, grad = whole((2, 37, 6, 13)), 4 * whole((41, 37, 3, 3), 1), whole((2, 41, 6, 13), 2)
     expected = (
         reference.conv2d(x, w, padding=1),

@@ -16,7 +16,7 @@ LARGE = dataclasses.replace(CPU, local_memory=256 << 10, compute_units=8)
     [
         (16, 1, 1000, 64, LARGE, 1),
         (4, FEW, 1000, 64, LARGE, 4),
-        (4, 1, 150, 64, LARGE, 2),  # two blocks of keys
+        (4, 1, 200, 64, LARGE, 2),  # two blocks of keys
         (4, 1, 5, 64, LARGE, 1),
         (4, FEW + 1, 1000, 64, LARGE, 0),
         (4, 1, 1000, 63, LARGE, 0),  # no whole vectors

@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 from planning import CPU, GPU
 
-from clprim.plan.fused.attention_gradient import MOST_SLICES, QUERIES, tiles_of
+from clprim.plan.fused.attention_gradient import MOST_SLICES, tiles_of
+from clprim.plan.fused.heads import KEYS
 
 LARGE = dataclasses.replace(CPU, local_memory=256 << 10, compute_units=64)
 
@@ -16,7 +17,7 @@ LARGE = dataclasses.replace(CPU, local_memory=256 << 10, compute_units=64)
 def test_tiles_divide_blocks_and_slices_have_keys(size, vector_bytes, keys):
     traits = dataclasses.replace(LARGE, vector_bytes=vector_bytes)
     tiles = tiles_of((1, 2, 1001, size), keys, 64, 4, traits)
-    assert QUERIES % tiles.tile == 0 and QUERIES % tiles.rows == 0
+    assert KEYS % tiles.tile == 0 and KEYS % tiles.rows == 0
     rows, room = tiles.partial
     assert rows % tiles.tile == 0 and rows >= 1001
     assert room % (tiles.columns * tiles.width) == 0 and room >= size

@@ -44,16 +44,10 @@ def test_rows_of_a_few_classes():
     assert plan_lanes(problem(array((5000, 9))), TWO).code == found.code
 
 
-def test_the_more_arrays_move_the_fewer_vectors_make_a_run():
+def test_groups_of_two_vectors_are_runs():
     width = plan_lanes(problem(array((1000, 21))), TWO).code.vector
-
-    def template(vectors, extra):
-        x = array((1000, round(vectors * width)))
-        return plan_groups(problem(x, extra=extra), TWO).main.template
-
-    alone, along = array((1000, 1)), None  # one value a group, or weights beside the elements
-    assert template(4, alone) == "grouped/runs" and template(3.5, alone) == "grouped/lanes"
-    assert template(3, along) == "grouped/runs" and template(2.5, along) == "grouped/lanes"
+    for size, template in ((2 * width, "grouped/runs"), (2 * width - 1, "grouped/lanes")):
+        assert plan_groups(problem(array((1000, size))), TWO).main.template == template
 
 
 def test_results_that_are_begun_near_need_two_vectors():
@@ -70,7 +64,7 @@ def test_results_that_are_begun_near_need_two_vectors():
     [
         ((1000, 21), (1,), GPU, {}),
         ((1000, 64), (1,), TWO, {}),  # vectors of its own
-        ((60, 21), (1,), TWO, {}),  # too few for the cores
+        ((30, 21), (1,), TWO, {}),  # too few for the cores
         ((21, 1000), (0,), TWO, {}),  # groups are neighbours, and no runs
         ((1000, 3, 7), (1,), TWO, {}),
         # A number of all lanes, which a vector's arithmetic is not known to agree with.

@@ -13,8 +13,8 @@ from planning import reduce_plan as plan
 
 from clprim.errors import ShapeError
 from clprim.plan.kernel import BAKED_DIMS, Buffer, Scalar
+from clprim.plan.machine import ITEMS
 from clprim.plan.reduction.code import Scaling
-from clprim.plan.reduction.schedule import GROUPS_PER_UNIT
 from clprim.render import render
 from clprim.traits import DeviceTraits
 
@@ -246,9 +246,7 @@ def test_shapes_of_one_class_share_their_code(traits, calls):
     # In the second stage, as many work-items share an output as its splits are worth; a GPU's
     # work-groups are smaller where rows alone keep it busy.
     plans = [plan(array(shape), axes, traits) for shape, axes in calls[1:3]]
-    busy = {
-        numbers(p.stages[0])["outputs"] >= GROUPS_PER_UNIT * traits.compute_units for p in plans
-    }
+    busy = {numbers(p.stages[0])["outputs"] >= ITEMS * traits.compute_units for p in plans}
     if len({len(p.stages) for p in plans}) == 1 and (traits.is_cpu or len(busy) == 1):
         assert len({p.stages[0].code for p in plans}) == 1
         assert len({dataclasses.replace(p.stages[-1].code, lanes=1) for p in plans}) == 1
@@ -268,9 +266,9 @@ def test_many_short_rows_are_a_sub_group_each(sizes, size, lanes):
         assert stage.template == "reduction/inner"
         return stage.code.lanes
 
-    assert group(GROUPS_PER_UNIT * 16, 1000) == lanes
-    assert group(GROUPS_PER_UNIT * 16 - 1, 1000) == 64
-    assert group(GROUPS_PER_UNIT * 16, 1 << 16) == 256  # long ones share a large group
+    assert group(ITEMS * 16, 1000) == lanes
+    assert group(ITEMS * 16 - 1, 1000) == 64
+    assert group(ITEMS * 16, 1 << 16) == 256  # long ones share a large group
 
 
 @each_device
@@ -427,42 +425,12 @@ def test_what_all_elements_of_an_output_read_alike_does_not_walk():
     assert walks.code.still == ()
 
 
-@pytest.mark.parametrize(("vector_bytes", "line"), [(64, 1), (32, 2), (16, 4)])
-def test_a_line_of_the_cache_is_prefetched_once(vector_bytes, line):
-    traits = dataclasses.replace(TRAITS["cpu"], vector_bytes=vector_bytes, prefetch=True)
-    (first, *_) = plan(array((4000, 512)), (0,), traits=traits).stages
-    condition = f"if (u % {line} == 0) " if line > 1 else ""
-    assert f"{condition}prefetch_line(x0_memory" in render(first.template, first.code)
-
-
 def test_levels_of_columns_end_their_chains():
     for length in (33, 200, 511, 512, 513, 100_000):
         (first, *_) = plan(array((length, 512)), (0,), traits=TRAITS["cpu"]).stages
         assert first.template == "reduction/columns"
-        assert not first.code.endless
         chain = 24 if first.code.fours else 6
-        assert chain * 4**first.code.levels >= numbers(first)["chunk"]
-
-
-def test_tiles_of_two_sums_in_a_cache_leave_registers_to_their_levels():
-    traits = dataclasses.replace(TRAITS["cpu"], cache_bytes=1 << 25)
-    two = define(
-        init="reduce_y0 = 0; reduce_y1 = 0;", step="reduce_y0 += y0; reduce_y1 += y0 * y0;"
-    )
-    greatest = define(
-        init="reduce_y0 = 0; reduce_y1 = 0;", step="reduce_y0 = max(reduce_y0, y0); reduce_y1 += 1;"
-    )
-    for definition, shape, vectors in (
-        (two, (1000, 1280), 4),
-        (two, (1000, 160), 5),
-        (two, (1000, 1000), 3),
-        (two, (1000, 144), 9),  # a row in one tile
-        (two, (1000, 1024), 8),  # lines of all rows share the sets of a cache
-        (two, (4000, 1280), 8),  # memory is worse than what is spilled
-        (greatest, (1000, 1280), 8),
-        (SUM, (1000, 1280), 10),
-    ):
-        assert plan(array(shape), (0,), traits, definition).schedule.unroll == vectors
+        assert first.code.endless or chain * 4**first.code.levels >= numbers(first)["chunk"]
 
 
 def test_groups_of_columns_in_a_cache_take_neighbouring_tiles():
@@ -471,16 +439,13 @@ def test_groups_of_columns_in_a_cache_take_neighbouring_tiles():
         assert plan(array(shape), (0,), traits=traits).schedule.per_group == tiles
 
 
-def test_columns_are_prefetched_where_they_lie_apart_and_no_cache_holds_them():
-    traits = dataclasses.replace(TRAITS["cpu"], vector_bytes=64, prefetch=True)
-    for (rows, width), code in {
-        (1000, 512): (0, True),  # rows lie apart, in the cache
-        (4000, 512): (4096 // 128, False),  # rows lie apart, in memory
-        (1000, 128): (0, False),  # a tile is a row
-        (40_000, 128): (0, False),
+def test_columns_that_lie_apart_in_the_cache_take_four_rows_a_step():
+    traits = dataclasses.replace(TRAITS["cpu"], vector_bytes=64)
+    for (rows, width), fours in {
+        (1000, 512): True,
+        (4000, 512): False,  # in memory
+        (1000, 128): False,  # a tile is a row
+        (40_000, 128): False,
     }.items():
         (first, *_) = plan(array((rows, width)), (0,), traits=traits).stages
-        assert (first.code.ahead, first.code.fours) == code
-    for shape in ((512, 4000), (512, 40_000), (1 << 25,)):  # lines are read one after another
-        (first, *_) = plan(array(shape), (len(shape) - 1,), traits=traits).stages
-        assert first.code.ahead == 0
+        assert first.code.fours == fours

@@ -6,15 +6,11 @@ from dataclasses import dataclass
 
 from clprim.plan.conv.winograd.code import WinogradCode
 from clprim.plan.conv.winograd.image import Image
-from clprim.plan.conv.winograd.tile import SCRATCH, WinogradTile
+from clprim.plan.conv.winograd.tile import WinogradTile
 from clprim.plan.kernel import round_up
+from clprim.plan.machine import second
 from clprim.plan.product.problem import Contraction
 from clprim.traits import DeviceTraits
-
-# Lines of the next strip of weights that are prefetched in a step of the product.
-MOST_AHEAD = 16
-# Bytes of transformed weights that stay in a second cache beside the products.
-PART_BYTES = 320 << 10
 
 
 @dataclass(frozen=True)
@@ -32,6 +28,7 @@ class Cut:
         chunk: Tiles of a block that are multiplied at a time.
         vectors: Of outputs.
         longest_run: Tiles side by side whose pixels are transformed at a time.
+        part_bytes: Of transformed weights that stay in a second cache beside the products.
         workers: Work-groups of a kernel in which each has a scratch of its own.
         kernels: How many there are; see `WinogradTile`.
         itemsize: Of a sum.
@@ -48,6 +45,7 @@ class Cut:
     chunk: int
     vectors: int
     longest_run: int
+    part_bytes: int
     workers: int
     kernels: int
     itemsize: int
@@ -73,7 +71,7 @@ class Cut:
             items *= -(-vectors // code.tile_vectors)
             channels = round_up(problem.depths[2], code.width)
             itemsize = down.size * across.size * problem.value.itemsize
-            room = SCRATCH * traits.cache_bytes // (itemsize * channels * problem.groups)
+            room = traits.cache_bytes // (itemsize * channels * problem.groups)
             block = min(tiles, max(1, room // chunk) * chunk)
         return Cut(
             code=code,
@@ -87,6 +85,7 @@ class Cut:
             chunk=chunk,
             vectors=vectors,
             longest_run=max(1, min(tile_columns, (wide - walk.reads + walk.step) // walk.step)),
+            part_bytes=second(traits) // 3,
             workers=min(traits.compute_units, items * problem.groups),
             kernels=tile.kernels,
             itemsize=problem.value.itemsize,
@@ -131,7 +130,7 @@ class Cut:
     def part(self) -> int:
         """Channels whose weights are transformed at a time, by a kernel that does so itself."""
         a_channel = self.weights * self.strip * self.itemsize
-        return max(1, PART_BYTES // a_channel // self.code.width) * self.code.width
+        return max(1, self.part_bytes // a_channel // self.code.width) * self.code.width
 
     @property
     def channel_blocks(self) -> int:
@@ -235,4 +234,4 @@ def output_numbers(problem: Contraction, cut: Cut) -> dict[str, int]:
 
 def lines_ahead(cut: Cut, tile_groups: int) -> int:
     """Lines of the next strip of weights that are prefetched with every block of channels."""
-    return min(MOST_AHEAD, -(-cut.strip // tile_groups)) if cut.code.ahead else 0
+    return -(-cut.strip // tile_groups) if cut.code.ahead else 0

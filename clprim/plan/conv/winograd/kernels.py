@@ -11,20 +11,16 @@ from clprim.plan.conv.winograd.in_place import plan_weight_in_place
 from clprim.plan.conv.winograd.packing import plan_weight
 from clprim.plan.conv.winograd.staged import plan_staged
 from clprim.plan.conv.winograd.tile import (
-    LINE_BYTES,
-    SECOND_BYTES,
     WinogradTile,
     chain_of,
     transforms_of,
     vector_width,
 )
 from clprim.plan.kernel import KernelPlan, Plan
+from clprim.plan.machine import LINE, near
 from clprim.plan.product.problem import Contraction, moved_bytes
 from clprim.plan.product.register_code import parameters_of
 from clprim.traits import DeviceTraits
-
-# Bytes of a line of a cache.
-LINE = 64
 
 
 def plan_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> Plan:
@@ -48,7 +44,7 @@ def plan_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
         tile_vectors=tile.vectors,
         planar_x=problem.gathered.depth[2] != 1,
         chain=chain_of(problem, tile.outputs),
-        line=LINE_BYTES // problem.value.itemsize,
+        line=near(traits) // problem.value.itemsize,
         ahead=traits.prefetch,
         traits=traits,
     )
@@ -118,4 +114,4 @@ def _pixels_ahead(problem: Contraction, cut: Cut) -> int:
         return 0
     lines = cut.block * code.down.walk.step * _lines_of_a_row(problem, cut)
     steps = cut.strips * cut.elements * cut.tile_groups * cut.channel_blocks
-    return -(-lines // steps) if lines * LINE <= SECOND_BYTES else 0
+    return -(-lines // steps) if lines * LINE <= cut.part_bytes else 0

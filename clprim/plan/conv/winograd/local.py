@@ -17,14 +17,11 @@ from clprim.plan.conv.winograd.image import Image, image_of
 from clprim.plan.conv.winograd.local_tile import WinogradLocalTile
 from clprim.plan.conv.winograd.tile import tile_count, transforms_of
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, Plan, round_up
+from clprim.plan.machine import GROUP
 from clprim.plan.product.problem import Contraction, Output, index_of, moved_bytes
+from clprim.plan.product.tiles import UNROLLED
 from clprim.plan.store import StoredCode, StoringCode, add_store, storing
 from clprim.traits import DeviceTraits
-
-# Work-items of a group that transforms weights.
-WEIGHT_ITEMS = 64
-# Products that the inner loop computes at a time, as in `clprim.plan.product.tiles`.
-UNROLLED = 128
 
 
 @dataclass(frozen=True)
@@ -240,7 +237,7 @@ def _weight(
         w=operand,
         strip=strip,
         digits=code.digits,
-        items=WEIGHT_ITEMS,
+        items=GROUP,
     )
     numbers = {
         "groups": problem.groups,
@@ -267,8 +264,8 @@ def _weight(
         "conv/winograd/local_weight",
         replace(weight, parameters=tuple(found.parameters)),
         tuple(found.arguments),
-        (round_up(problem.groups * strips * depth * strip, WEIGHT_ITEMS),),
-        (WEIGHT_ITEMS,),
+        (round_up(problem.groups * strips * depth * strip, GROUP),),
+        (GROUP,),
         taps * w.dtype.itemsize + packed * problem.value.itemsize,
         packed * code.down.r * code.across.r,
         once=True,

@@ -11,31 +11,29 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from clprim.plan import machine
 from clprim.plan.conv.winograd.image import image_of
 from clprim.plan.conv.winograd.tile import (
-    LEAST_OPERATIONS,
     admitted,
     tile_count,
     transforms_of,
 )
 from clprim.plan.cost import ISSUED, LAUNCH, GroupWork
 from clprim.plan.kernel import power_of_two, round_up
-from clprim.plan.product.local_tile import LOCAL_BYTES, WIDE, most_sums
+from clprim.plan.product.local_tile import LOCAL_BYTES, MOST_STEPS, WIDE, most_sums
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.sub_groups import suits_sub_groups
 from clprim.plan.product.tiles import cost_of_tiles
 from clprim.traits import DeviceTraits
 
-# Work-items of a group at most, and channels that are in local memory at a time.
-MOST_ITEMS, MOST_STEPS = 288, 16
+# Work-items of a group at most.
+MOST_ITEMS = 288
 # Instructions beside the products: of an element that is transformed and of one that is transformed
 # back, for every row and column that its tile has beside two (additions, reads and writes); of a
 # transformed weight that is copied; of one that the transform of weights writes.
 INPUT, OUTPUT, COPY, WEIGHT = 2.5, 7.5, 22.0, 10.0
 # How many times as fast it has to promise to be, for its errors to be worth it.
 LEAST_GAIN = 1.1
-# Channels and outputs at least: of fewer nobody has timed it, and most of a strip is idle.
-FEWEST = 8
 # Tiles worth timing, of each size.
 NEAR = 3
 
@@ -136,8 +134,10 @@ def pays_local(problem: Contraction, traits: DeviceTraits) -> bool:
     if suits_sub_groups(problem, traits):
         return False
     sums = math.prod(problem.lanes) * math.prod(problem.depths) * problem.outputs
-    large = 2 * problem.groups * sums >= LEAST_OPERATIONS
-    large = large and min(problem.depths[2], problem.outputs) >= FEWEST
+    large = problem.groups * sums >= machine.LAUNCH * traits.compute_units
+    # Of fewer than two vectors nobody has timed it, and most of a strip is idle.
+    fewest = 2 * max(2, 16 // problem.value.itemsize)
+    large = large and min(problem.depths[2], problem.outputs) >= fewest
     return large and local_gain(problem, traits, local_tile(problem, traits)) > LEAST_GAIN
 
 

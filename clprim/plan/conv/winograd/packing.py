@@ -8,12 +8,11 @@ from dataclasses import replace
 from clprim.plan.arguments import Arguments
 from clprim.plan.conv.winograd.code import WeightCode, WinogradCode
 from clprim.plan.conv.winograd.cut import Cut
-from clprim.plan.kernel import KernelPlan, OperandCode
+from clprim.plan.kernel import KernelPlan, OperandCode, round_up
+from clprim.plan.machine import ITEMS
 from clprim.plan.permutation import transpose
 from clprim.plan.product.problem import Contraction, Packed, index_of
 
-# Channels that a work-item transforms the weights of.
-RUN = 32
 # Channels before which weights are prefetched.
 AHEAD = 4
 
@@ -79,9 +78,10 @@ def plan_weight(problem: Contraction, code: WinogradCode, cut: Cut) -> tuple[Ker
     strip after strip, and as [group][element][strip][channel][output] for the others.
     """
     weight, w = weight_code(problem, code), problem.packed
+    run = round_up(-(-cut.channels // ITEMS), code.width)
     numbers = {
         "channels": cut.channels,
-        "channels_a_part": RUN,
+        "channels_a_part": run,
         "outputs": problem.outputs,
         **weight_numbers(problem, weight),
         "u_element": cut.u_element,
@@ -99,7 +99,7 @@ def plan_weight(problem: Contraction, code: WinogradCode, cut: Cut) -> tuple[Ker
         "conv/winograd/weight",
         replace(weight, parameters=tuple(found.parameters)),
         tuple(found.arguments),
-        (-(-cut.channels // RUN), cut.strips, problem.groups),
+        (-(-cut.channels // run), cut.strips, problem.groups),
         (1, 1, 1),
         problem.groups * problem.outputs * math.prod(problem.depths) * w.dtype.itemsize
         + packed * problem.value.itemsize,

@@ -9,14 +9,12 @@ from typing import Any
 from clprim.plan.arguments import Arguments
 from clprim.plan.conv.winograd.code import WinogradCode
 from clprim.plan.conv.winograd.cut import Cut, image_numbers, lines_ahead, output_numbers
-from clprim.plan.conv.winograd.tile import NEAR_PART
 from clprim.plan.kernel import KernelPlan, round_up
+from clprim.plan.machine import ITEMS, second
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import parameters_of
 from clprim.traits import DeviceTraits
 
-# Work-groups a compute unit.
-ITEMS = 4
 # The parts of a code that only a kernel that stores prints.
 _NO_STORE: dict[str, Any] = {
     "epilogue": "",
@@ -81,8 +79,8 @@ def _product(problem: Contraction, cut: Cut, tiles: int, traits: DeviceTraits) -
     """Multiplies; a part of the tiles stays in a second cache while all weights are streamed."""
     code, itemsize = cut.code, problem.value.itemsize
     tile_groups = -(-tiles // code.tile_rows)
-    near = traits.l2_bytes // NEAR_PART
-    most = max(1, near // (code.tile_rows * cut.channels * itemsize))
+    stays = second(traits) // 4
+    most = max(1, stays // (code.tile_rows * cut.channels * itemsize))
     pieces = -(-tile_groups // most)
     a_part = -(-tile_groups // pieces)
     items = pieces * problem.groups * cut.elements

@@ -13,6 +13,7 @@ from clprim.dtypes import AnyDType
 from clprim.plan.conv.winograd.image import image_of
 from clprim.plan.conv.winograd.transform import Transform, relative_error, sum_error, transform
 from clprim.plan.kernel import round_up
+from clprim.plan.machine import LAUNCH, near, second
 from clprim.plan.product.problem import Contraction
 from clprim.traits import DeviceTraits
 
@@ -26,41 +27,24 @@ CHAINS, SHORT_CHAIN = (64, 48, 32, 16), 4
 # Errors of F(4 × 4), of normally distributed numbers, are to be at most so many times those of sums
 # of products, which add up this many in a row at least, where workers share their depth.
 MOST_ERROR, LEAST_SUM = 2, 550
-# Bytes of local memory for lines of transformed pixels: a part of a core's nearest cache.
-LINE_BYTES = 28 << 10
-# Bytes of transformed tiles and products of a block: a part of a second cache.
-SECOND_BYTES = 512 << 10
-# Bytes of products that stay in a second cache beside some transformed weights, and how many parts
-# of the tiles weights are worth to be transformed for again.
-PRODUCT_BYTES, MOST_CHUNKS = 1280 << 10, 2
-# Tiles of a block at most, where its transforms need not stay in a second cache: all weights are
-# read again for each block, from that cache or, if they are larger than so many bytes, from afar.
-LEAST_TILES, FAR_TILES, FAR_WEIGHTS = 24, 72, 4 << 20
+# Parts of the tiles that weights are worth to be transformed for again.
+MOST_CHUNKS = 2
+# Tiles of a block at least, even where its transforms leave a second cache: all weights are
+# read again for each block. As many more as these are dearer from afar.
+LEAST_TILES = 24
 # What reading the weights again costs, in tiles.
 PASS = 1.5
-# The part of a second cache whose transformed tiles stay there while weights are streamed.
-NEAR_PART = 8
-# A transform that another kernel reads is written and read again: in units of a weight that is
-# streamed.
-FAR = 5
-# Kernels that are not fused keep transforms of so many times the last cache.
-SCRATCH = 4
-# Operations of sums of products below which a launch is not worth another algorithm.
-LEAST_OPERATIONS = 10_000_000
 # Tiles whose products are summed up in registers.
 ROWS = (28, 14, 12, 9, 8, 6, 4, 2, 1)
 # Longer ones, of signals, have tiles of as many phases, which no work-item keeps to itself, and
 # whose errors take seconds to compute.
 MOST_STRIDE = 8
-# What must be promised where channels do not fill a vector, and by large tiles of a stride and by
-# small ones in channels-last: the model promises too much there.
-FEW_GAIN, STRIDED_GAIN = 1.25, 1.1
 # What an element of the transforms, and a byte of weights from a near or a far cache, costs, in
 # operations of products. Set so that the promised gains are those of layers of networks.
 INPUT, OUTPUT, WEIGHT, NEAR_BYTE, FAR_BYTE = 20.0, 16.0, 12.0, 4.0, 8.0
 # Windows of a stride have large tiles for what they give: what a byte of transforms costs beyond
-# the second cache, bytes of the least block there, and how much dearer sums of products are.
-LEFT_BYTE, BLOCK_BYTES, STRIDED = 4.0, 1400 << 10, 1.2
+# the second cache.
+LEFT_BYTE = 4.0
 
 
 @dataclass(frozen=True)
@@ -187,17 +171,10 @@ def near_winograd(
 
 
 def pays_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> bool:
-    """Whether a tile is faster than sums of products.
-
-    Where channels do not fill a vector, transforms of large tiles are dearer than promised.
-    """
+    """Whether a tile is faster than sums of products."""
     sums = math.prod(problem.lanes) * math.prod(problem.depths) * problem.outputs
-    large = 2 * problem.groups * sums >= LEAST_OPERATIONS
-    strided = max(t.stride for t in transforms_of(problem, tile.outputs)) > 1
-    needed = STRIDED_GAIN if strided and (tile.outputs > 2 or not _in_planes(problem)) else 1
-    if problem.depths[2] < vector_width(problem, traits) and (tile.outputs > 2 or strided):
-        needed = FEW_GAIN
-    return large and winograd_gain(problem, traits, tile) > needed
+    large = problem.groups * sums >= LAUNCH * traits.compute_units
+    return large and winograd_gain(problem, traits, tile) > 1
 
 
 def winograd_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> float:
@@ -219,8 +196,9 @@ def winograd_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
     sums = 2.0 * math.prod(problem.lanes) * taps * channels * theirs_outputs
     ours = products + moves
     if max(down.stride, across.stride) > 1:
-        sums *= STRIDED
-        ours += LEFT_BYTE * problem.value.itemsize * elements * _leaving(problem, tile, width)
+        ours += (
+            LEFT_BYTE * problem.value.itemsize * elements * _leaving(problem, tile, width, traits)
+        )
     theirs = sums + _streaming(weights * taps, 1, traits)
     if tile.kernels != 2:
         ours += _streaming(weights * transformed, passes, traits)
@@ -232,7 +210,7 @@ def winograd_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
     return theirs / ours
 
 
-def _leaving(problem: Contraction, tile: WinogradTile, width: int) -> int:
+def _leaving(problem: Contraction, tile: WinogradTile, width: int, traits: DeviceTraits) -> int:
     """Elements, one of each tile's, that are read from beyond the second cache."""
     tiles, channels = tile_count(problem, tile.outputs), problem.depths[2]
     if tile.kernels == 3:
@@ -240,7 +218,7 @@ def _leaving(problem: Contraction, tile: WinogradTile, width: int) -> int:
     down, across = transforms_of(problem, tile.outputs)
     strip = tile.vectors * width
     a_tile = down.size * across.size * problem.value.itemsize * (channels + strip)
-    if not tile.fused or a_tile * min(tile.tiles, LEAST_TILES) <= BLOCK_BYTES:
+    if not tile.fused or a_tile * min(tile.tiles, LEAST_TILES) <= second(traits):
         return 0
     return tiles * channels * -(-problem.outputs // strip)
 
@@ -257,7 +235,7 @@ def _streaming(nbytes: int, passes: int, traits: DeviceTraits) -> float:
 
 
 def _admitted(problem: Contraction, traits: DeviceTraits) -> tuple[int, ...]:
-    if not traits.is_cpu or traits.local_memory < LINE_BYTES:
+    if not traits.is_cpu or traits.local_memory < near(traits):
         return ()
     width = vector_width(problem, traits)
 
@@ -267,7 +245,7 @@ def _admitted(problem: Contraction, traits: DeviceTraits) -> tuple[int, ...]:
         columns = round_up(across.reads, width) + 1
         return down.size * columns * width * problem.value.itemsize
 
-    return tuple(m for m in admitted(problem, chains=True) if lines(m) <= LINE_BYTES)
+    return tuple(m for m in admitted(problem, chains=True) if lines(m) <= near(traits))
 
 
 def tile_count(problem: Contraction, outputs: int) -> int:
@@ -294,9 +272,10 @@ def _tile_of(problem: Contraction, traits: DeviceTraits, outputs: int) -> Winogr
     # Either all weights are read for each block, or transforms are written and read again.
     channels = problem.depths[2]
     weights = channels * problem.outputs
-    near = traits.l2_bytes // NEAR_PART
-    pieces = -(-tiles * channels * problem.value.itemsize // near)
-    far = weights * pieces + FAR * tiles * (channels + problem.outputs)
+    stays = second(traits) // 4
+    pieces = -(-tiles * channels * problem.value.itemsize // stays)
+    # The latter takes twice what a weight takes that is streamed, from a cache that is far.
+    far = weights * pieces + 2 * FAR_BYTE / NEAR_BYTE * tiles * (channels + problem.outputs)
     if weights * blocks <= far and blocks * problem.groups >= traits.compute_units:
         return tile
     tile = replace(tile, kernels=3)
@@ -310,14 +289,14 @@ def _block(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> in
     itemsize = down.size * across.size * problem.value.itemsize
     channels = problem.depths[2]
     if tile.fused:
-        room = SECOND_BYTES // (itemsize * (channels + tile.vectors * width))
+        room = second(traits) // 2 // (itemsize * (channels + tile.vectors * width))
         weights = down.weights * across.weights * channels * problem.outputs
-        far = weights * problem.value.itemsize > FAR_WEIGHTS
-        most = max(FAR_TILES if far else LEAST_TILES, room)
+        far = weights * problem.value.itemsize > traits.l2_bytes
+        most = max(int(LEAST_TILES * (FAR_BYTE / NEAR_BYTE if far else 1)), room)
         found = range(tile.rows, max(most, tile.rows) + 1, tile.rows)
         return min(reversed(found), key=lambda block: _longest(problem, traits, tiles, block))
     columns = channels + round_up(problem.outputs, tile.vectors * width)
-    room = SCRATCH * traits.cache_bytes // (itemsize * columns * problem.groups)
+    room = traits.cache_bytes // (itemsize * columns * problem.groups)
     most = max(LEAST_TILES, room) // tile.rows * tile.rows or tile.rows
     return round_up(-(-tiles // -(-tiles // most)), tile.rows)
 
@@ -341,9 +320,9 @@ def _chunks(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> i
     strip = tile.vectors * vector_width(problem, traits)
     elements, tiles = down.size * across.size, tile_count(problem, tile.outputs)
     weights = down.weights * across.weights * problem.depths[2] * problem.outputs
-    if weights * problem.value.itemsize < 4 * SECOND_BYTES:
+    if weights * problem.value.itemsize < 2 * second(traits):
         return None
-    room = PRODUCT_BYTES // (elements * strip * problem.value.itemsize) // tile.rows * tile.rows
+    room = second(traits) // (elements * strip * problem.value.itemsize) // tile.rows * tile.rows
     strips, units = -(-problem.outputs // strip) * problem.groups, traits.compute_units
     for chunks in range(-(-tiles // max(room, tile.rows)), MOST_CHUNKS + 1):
         items = strips * chunks

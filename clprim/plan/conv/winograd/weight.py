@@ -20,7 +20,7 @@ from clprim.plan.conv.problem import Convolution
 from clprim.plan.conv.winograd.code import axis_code
 from clprim.plan.conv.winograd.weight_code import GradientCode
 from clprim.plan.conv.winograd.weight_cut import WeightCut, WeightTile
-from clprim.plan.conv.winograd.weight_image import Image, image_of, panel_of
+from clprim.plan.conv.winograd.weight_image import Image, image_of
 from clprim.plan.conv.winograd.weight_tile import (
     fits_weight,
     near_weight,
@@ -30,11 +30,9 @@ from clprim.plan.conv.winograd.weight_tile import (
     weight_tile,
 )
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan
+from clprim.plan.machine import ITEMS
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
-
-# Work-groups a compute unit transform.
-ITEMS = 4
 
 
 def plan_weight(p: Convolution, traits: DeviceTraits, tile: WeightTile) -> Plan:
@@ -137,7 +135,7 @@ def _transform(
     )
     moved = math.prod(image.shape) * image.place.dtype.itemsize * tiles // cut.tiles
     moved += p.groups * size * p.value.itemsize
-    name, panel, images = image.code.name, panel_of(p), (image.code,)
+    name, panel, images = image.code.name, image.panel, (image.code,)
     work = (parts, -(-slots // some), p.groups)
     return _kernel("transform", p, cut, found, work, moved, name=name, images=images, panel=panel)
 
@@ -195,7 +193,7 @@ def _fused(p: Convolution, cut: WeightCut, images: Sequence[Image]) -> KernelPla
     )
     codes = tuple(replace(image.code, numbers=tuple(image.numbers)) for image in images)
     moved = sum(math.prod(image.shape) * image.place.dtype.itemsize for image in images)
-    size, flops, panel = (cut.workers,), _flops(cut, cut.tiles), panel_of(p)
+    size, flops, panel = (cut.workers,), _flops(cut, cut.tiles), images[0].panel
     return _kernel(
         "fused", p, cut, found, size, moved, flops, images=codes, panel=panel, **_rows(cut)
     )

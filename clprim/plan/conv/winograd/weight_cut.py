@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from clprim.plan.conv.problem import Convolution
+from clprim.plan.conv.winograd.tile import FAR_BYTE
 from clprim.plan.conv.winograd.transform import Transform, transform
 from clprim.plan.kernel import round_up
+from clprim.plan.machine import second
 from clprim.traits import DeviceTraits
-
-# Bytes of products that a worker sums up at a time, so that they stay in its second cache.
-PRODUCT_BYTES = 1200 << 10
-# What a vector that is read from a far cache costs, in products of vectors.
-FAR_VECTOR = 18
 
 
 @dataclass(frozen=True)
@@ -53,6 +50,7 @@ class WeightCut:
         groups: Of the convolution.
         rows, vectors: Of the tile.
         workers: Work-groups that multiply.
+        part_bytes: Of products that a worker sums up at a time: they stay in its second cache.
         fused: Whether each of them transforms tiles of its own.
     """
 
@@ -70,6 +68,7 @@ class WeightCut:
     rows: int
     vectors: int
     workers: int
+    part_bytes: int
     fused: bool
 
     @staticmethod
@@ -98,6 +97,7 @@ class WeightCut:
             rows=tile.rows,
             vectors=tile.vectors,
             workers=min(tiles, traits.compute_units),
+            part_bytes=second(traits),
             fused=tile.kernels == 2,
         )
 
@@ -160,12 +160,13 @@ class WeightCut:
         if self.fused:
             return self.strips, self.blocks
         a_product = 4 * self.elements * self.rows * self.vectors * self.width
-        room = max(1, PRODUCT_BYTES // a_product)
+        room = max(1, self.part_bytes // a_product)
 
         def cost(part: tuple[int, int]) -> float:
             vectors, factors = part[0] * self.vectors, part[1] * self.rows
             rounds = -(-self._items(part) // self.workers)
-            return rounds * (vectors * factors + FAR_VECTOR * (vectors + factors / self.width))
+            read = vectors + factors / self.width
+            return rounds * (vectors * factors + FAR_BYTE * 4 / 2 * read)
 
         fitting = (
             (strips, blocks)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from clprim.dtypes import stored_type
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.conv.winograd.code import WalkCode, printed
-from clprim.plan.conv.winograd.tile import LINE_BYTES
 from clprim.plan.conv.winograd.weight_code import ImageCode
 from clprim.plan.conv.winograd.weight_cut import WeightCut
 from clprim.plan.kernel import OperandCode, round_up
+from clprim.plan.machine import near
 from clprim.plan.permutation import transpose
 from clprim.plan.place import Place
 from clprim.traits import DeviceTraits
@@ -27,6 +27,7 @@ class Image:
         shape: Of all of it.
         channels: Of a group.
         numbers: What the transform needs to know.
+        panel: Elements of local memory for lines of transformed pixels.
     """
 
     code: ImageCode
@@ -35,6 +36,7 @@ class Image:
     shape: tuple[int, int, int, int]
     channels: int
     numbers: dict[str, int]
+    panel: int
 
 
 def image_of(p: Convolution, cut: WeightCut, name: str, traits: DeviceTraits) -> Image:
@@ -56,7 +58,8 @@ def image_of(p: Convolution, cut: WeightCut, name: str, traits: DeviceTraits) ->
         ]
     planar, few = place.channel != 1, channels < cut.width
     down, across = walks
-    wide = (panel_of(p) // (down.size * cut.width) - 1) // cut.width * cut.width
+    panel = near(traits) // p.value.itemsize
+    wide = (panel // (down.size * cut.width) - 1) // cut.width * cut.width
     shared = across.reads - across.step
     run = max(1, min(cut.columns, (wide - shared) // across.step))
     numbers = {
@@ -92,9 +95,4 @@ def image_of(p: Convolution, cut: WeightCut, name: str, traits: DeviceTraits) ->
         x=OperandCode.of("x", place.dtype, p.value, 1),
         shuffles=transpose(cut.width) if planar else None,
     )
-    return Image(code, place, buffer, shape, channels, numbers)
-
-
-def panel_of(p: Convolution) -> int:
-    """Elements of local memory for lines of transformed pixels."""
-    return LINE_BYTES // p.value.itemsize
+    return Image(code, place, buffer, shape, channels, numbers, panel)

@@ -8,23 +8,19 @@ from dataclasses import replace
 
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.conv.winograd.tile import (
+    FAR_BYTE,
     INPUT,
-    LEAST_OPERATIONS,
-    LINE_BYTES,
+    LEAST_TILES,
     OUTPUTS,
     TAPS,
 )
 from clprim.plan.conv.winograd.transform import relative_error
 from clprim.plan.conv.winograd.weight_cut import WeightCut, WeightTile, transforms, weight_width
+from clprim.plan.machine import LAUNCH, near
 from clprim.traits import DeviceTraits
 
 # Tiles that are transformed at a time at most: sums of more are added up in parts.
 MOST_TILES = 2048
-# Tiles that a worker transforms before it multiplies them, if it does both: where products are not
-# near, fewer would be slower.
-BLOCK = 48
-# What an element costs that is written to a far cache and read again, in operations of products.
-FAR = 40.0
 
 
 def weight_applicable(p: Convolution, traits: DeviceTraits) -> bool:
@@ -39,7 +35,7 @@ def weight_applicable(p: Convolution, traits: DeviceTraits) -> bool:
 def _admitted(p: Convolution, traits: DeviceTraits) -> tuple[int, ...]:
     """Sizes of tiles that have a transform and no larger error than is allowed."""
     taps = (p.rows.kernel, p.columns.kernel)
-    device = traits.is_cpu and traits.local_memory >= LINE_BYTES and p.value.kind == "f"
+    device = traits.is_cpu and traits.local_memory >= near(traits) and p.value.kind == "f"
     some = math.prod(p.x_shape) * math.prod(p.y_shape) > 0
     if not (device and some) or math.prod(taps) <= 1 or any(r not in TAPS for r in taps):
         return ()
@@ -88,7 +84,7 @@ def _tiles_of(p: Convolution, traits: DeviceTraits, gradients: int) -> Iterator[
     room = traits.cache_bytes // 2 // (a_tile * p.groups)
     yield replace(tile, tiles=split(cut.tiles, max(64, min(room, MOST_TILES))))
     if p.x.dtype == p.y.dtype:
-        yield replace(tile, tiles=split(-(-cut.tiles // cut.workers), BLOCK), kernels=2)
+        yield replace(tile, tiles=split(-(-cut.tiles // cut.workers), 2 * LEAST_TILES), kernels=2)
 
 
 def _fits_registers(rows: int, vectors: int, traits: DeviceTraits) -> bool:
@@ -127,11 +123,12 @@ def weight_gain(p: Convolution, traits: DeviceTraits, tile: WeightTile) -> float
     products *= -(-parts // cut.workers) * cut.workers / parts
     # Far away are either every worker's products or what all tiles are transformed to.
     far = cut.workers * found if cut.fused else cut.tiles * transformed
-    return sums / (p.groups * cut.elements * (products + moves + FAR * far))
+    return sums / (p.groups * cut.elements * (products + moves + FAR_BYTE * p.value.itemsize * far))
 
 
 def weight_pays(p: Convolution, traits: DeviceTraits) -> bool:
     """Whether the rule's tile is faster than sums of products."""
     tile = weight_tile(p, traits)
-    large = 2 * math.prod(p.y_shape) * math.prod(p.w_shape[1:]) >= LEAST_OPERATIONS
+    sums = math.prod(p.y_shape) * math.prod(p.w_shape[1:])
+    large = sums >= LAUNCH * traits.compute_units
     return large and weight_gain(p, traits, tile) > 1

@@ -18,6 +18,7 @@ from clprim.plan.depthwise.code import (
     spread_rows,
     unrolls,
 )
+from clprim.plan.depthwise.registers import MOST_SUMS
 from clprim.plan.depthwise.weight.code import (
     LONGEST_CHAIN,
     DepthwiseGradient,
@@ -27,20 +28,12 @@ from clprim.plan.depthwise.weight.code import (
 )
 from clprim.plan.depthwise.weight.unrolled import UnrolledGradientCode, lanes_of
 from clprim.plan.kernel import Plan, round_up
+from clprim.plan.machine import ITEMS, near
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
 # Columns of the gradient that share the vectors of x below them.
 COLUMNS = 7
-MOST_COLUMNS = 16
-# Work-items a compute unit, unless a table says otherwise.
-ITEMS = 4
-# Taps whose sums stay in registers, beside the gradient.
-MOST_TAPS = 25
-# Of local memory, for sums of vectors of channels that take turns, and how many do so at most: what
-# they read of some rows is to be in a near cache when the next row needs it.
-SUM_BYTES = 16 << 10
-TURNS = 12
 
 
 @dataclass(frozen=True)
@@ -83,7 +76,7 @@ def gradient_channels_tile(what: DepthwiseGradient, traits: DeviceTraits) -> Gra
     """Returns the rule's tile."""
     vectors = -(-what.channels // _most(what, traits))
     _, _, sums, a_vector = _sums(what, traits)
-    return GradientChannelsTile(COLUMNS, max(1, min(vectors, TURNS, sums // a_vector)), ITEMS)
+    return GradientChannelsTile(COLUMNS, max(1, min(vectors, sums // a_vector)), ITEMS // 2)
 
 
 def fits_gradient_channels(
@@ -91,15 +84,15 @@ def fits_gradient_channels(
 ) -> bool:
     """Whether registers hold a tile's columns, and local memory the sums of its vectors."""
     _, _, sums, a_vector = _sums(what, traits)
-    return tile.columns <= MOST_COLUMNS and tile.vectors * a_vector <= sums
+    return tile.columns <= MOST_SUMS and tile.vectors * a_vector <= sums
 
 
 def _sums(what: DepthwiseGradient, traits: DeviceTraits) -> tuple[int, int, int, int]:
     """Returns rows of taps at once, taps in whole such rows, elements of sums, those a vector."""
     width, h, v = _most(what, traits), what.rows, what.columns
-    taps_rows = min(h.kernel, MOST_TAPS // v.kernel)
+    taps_rows = min(h.kernel, max(1, traits.sums // v.kernel))
     taps = round_up(h.kernel, taps_rows) * v.kernel
-    sums = max(taps * width, min(traits.local_memory, SUM_BYTES) // what.value.itemsize)
+    sums = max(taps * width, min(traits.local_memory, near(traits)) // what.value.itemsize)
     return taps_rows, taps, sums, taps * width
 
 

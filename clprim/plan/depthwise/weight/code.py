@@ -26,11 +26,10 @@ from clprim.plan.kernel import (
     power_of_two,
     round_up,
 )
+from clprim.plan.machine import GROUP
 from clprim.plan.place import Place
 from clprim.traits import DeviceTraits
 
-# Channels that a work-group finishes.
-FINISH_GROUP = 64
 # Products added one after another into one sum.
 LONGEST_CHAIN = 4096
 
@@ -218,7 +217,7 @@ def finish(what: DepthwiseGradient, splits: int, traits: DeviceTraits) -> Kernel
         beta=what.beta,
     )
     total = what.taps * what.channels
-    most = min(FINISH_GROUP, power_of_two(traits.max_work_group_size + 1) // 2)
+    most = min(GROUP, power_of_two(traits.max_work_group_size + 1) // 2)
     local = min(most, power_of_two(what.channels))
     nbytes = splits * total * what.value.itemsize + total * what.y.dtype.itemsize
     return KernelPlan(

@@ -27,14 +27,9 @@ from clprim.plan.depthwise.weight.code import (
 )
 from clprim.plan.depthwise.weight.unrolled import UnrolledGradientCode, lanes_of
 from clprim.plan.kernel import Plan, round_up
+from clprim.plan.machine import ITEMS, near, scratch
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
-
-# Work-items a compute unit, unless a table says otherwise.
-ITEMS = 8
-# Of local memory, for rows of x.
-SCRATCH_BYTES = 64 << 10
-NEAR_BYTES = 16 << 10
 
 
 @dataclass(frozen=True)
@@ -132,7 +127,7 @@ def _pitch(what: DepthwiseGradient, width: int) -> int:
 
 
 def _source(what: DepthwiseGradient, traits: DeviceTraits) -> int:
-    return min(traits.local_memory, SCRATCH_BYTES) // what.value.itemsize
+    return scratch(traits) // what.value.itemsize
 
 
 def _source_rows(what: DepthwiseGradient, rows: int) -> int:
@@ -152,8 +147,8 @@ def _band(what: DepthwiseGradient, traits: DeviceTraits) -> int:
         used = _copied(what, traits, rows + 1)
         if used > _source(what, traits):
             break
-        near = used * what.value.itemsize <= NEAR_BYTES
-        if rows >= 4 * (what.rows.kernel - 1) and rows and not near:
+        stays = used * what.value.itemsize <= near(traits)
+        if rows >= 4 * (what.rows.kernel - 1) and rows and not stays:
             break
         rows += 1
     return rows

@@ -14,6 +14,8 @@ from clprim.plan.conv.problem import Convolution
 from clprim.plan.depthwise.code import NEEDS, around
 from clprim.plan.depthwise.registers import (
     LARGEST_STRIDE,
+    MOST_SUMS,
+    OTHER_VALUES,
     busy_items,
     interlaced,
     single_taps,
@@ -28,14 +30,10 @@ from clprim.plan.depthwise.weight.code import (
     longest_split,
 )
 from clprim.plan.kernel import Plan, power_of_two, work_group
+from clprim.plan.machine import GROUP
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-# Elements of the gradient that registers hold beside sums.
-MOST_FACTORS = 8
-# Beside both: addresses, an element of x.
-OTHER_VALUES = 24
-GROUP = 64
 # Tiles that the rule chooses from, rows × columns, by what lies side by side.
 _SHAPES = {
     "channel": ((1, 1), (1, 2), (1, 4), (2, 2), (2, 4)),
@@ -139,7 +137,7 @@ def fits_gradient_windows(
         return False
     factors = tile.rows * tile.columns
     values = taps_in_registers(h, v) * v.kernel + factors + OTHER_VALUES
-    small = values * what.value.itemsize <= traits.register_bytes and factors <= MOST_FACTORS
+    small = values * what.value.itemsize <= traits.register_bytes and factors <= MOST_SUMS
     return small or factors == 1  # none is smaller
 
 

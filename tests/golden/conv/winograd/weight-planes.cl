@@ -82,7 +82,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
     const int slice,
     const int b_size)
 {
-    __local float lines[7168];
+    __local float lines[4096];
     const index_t worker = get_group_id(0), workers = get_num_groups(0);
     const index_t begin = tiles_all * worker / workers, end = tiles_all * (worker + 1) / workers;
     __global float *B = transformed + worker * slice, *A = B + b_size;

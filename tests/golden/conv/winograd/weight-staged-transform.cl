@@ -39,7 +39,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
     const int tiles_a_part,
     const int blocks_a_part)
 {
-    __local float lines[7168];
+    __local float lines[4096];
     const index_t group = get_group_id(2);
     __global float *V = transformed + group * v_group;
     const index_t tile_first = tile_begin + (index_t)get_group_id(0) * tiles_a_part;

@@ -68,7 +68,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
     const int y0_1,
     const int y0_2)
 {
-    __local float lines[7168];
+    __local float lines[4096];
     __global float *V = partial + (index_t)get_group_id(0) * slice;
     __global float *M = V + v_size;
     const index_t all = blocks * groups;

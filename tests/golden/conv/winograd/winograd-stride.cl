@@ -111,7 +111,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
     const int x0_1,
     const int x0_2)
 {
-    __local float lines[7168];
+    __local float lines[4096];
     __global float *V = partial + (index_t)get_group_id(0) * slice;
     __global float *M = V + v_size;
     const index_t all = blocks * groups;
@@ -215,7 +215,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                     __global const float *a = V + e * v_element + (index_t)some_tiles * channel_blocks * 64;
                     __global const float *b = weights + takes[e] * u_element;
                     __global float *to = M + e * m_element + some_tiles * 256;
-                    __global const float *next = b + (channels * 4 + some_tiles * channel_blocks * 16) * 16;
+                    __global const float *next = b + (channels * 4 + some_tiles * channel_blocks * 32) * 16;
                     const int item = (strip * 25 + e) * tile_groups + some_tiles;
                     const int item_line = item / parts_ahead;
                     const index_t item_tile = tile_last + item_line / 4;
@@ -236,7 +236,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                         for (int left = min((int)channels - first, 64); left > 0; left -= 16) {
                             // A part of what comes next.
                             #pragma unroll
-                            for (int n = 0; n < 16; ++n, next += 16)
+                            for (int n = 0; n < 32; ++n, next += 16)
                                 prefetch_line(next);
                             #pragma unroll
                             for (int n = 0; n < 3; ++n, pixels += 64 / sizeof(*pixels))

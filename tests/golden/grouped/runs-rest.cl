@@ -170,26 +170,6 @@ reduce_y0 = 0; reduce_y1 = 0;
                 }
             }
 
-            float rest_reduce_y0[1];
-            float rest_reduce_y1[1];
-            {
-                typedef float typeof_reduce_y0;
-                typeof_reduce_y0 reduce_y0 = 0;
-                typedef float typeof_reduce_y1;
-                typeof_reduce_y1 reduce_y1 = 0;
-                {
-#line 1 "snippet:init"
-reduce_y0 = 0; reduce_y1 = 0;
-#line 184 "kernel"
-                }
-
-                #pragma unroll
-                for (int u = 0; u < 1; ++u) {
-                    rest_reduce_y0[u] = reduce_y0;
-                    rest_reduce_y1[u] = reduce_y1;
-                }
-            }
-
             for (index_t row = chain; row < min(chain + rows_a_chain, rows); ++row) {
                 const index_t x0_at = x0_begin + row * x0_row;
                 const index_t x1_at = x1_start + outer * x1_outer + group * x1_group;
@@ -214,12 +194,12 @@ reduce_y0 = 0; reduce_y1 = 0;
                         {
 #line 1 "snippet:expr"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 218 "kernel"
+#line 198 "kernel"
                         }
                         {
 #line 1 "snippet:step"
 reduce_y0 += y0; reduce_y1 += y1;
-#line 223 "kernel"
+#line 203 "kernel"
                         }
 
                         tile_reduce_y0[u] = reduce_y0;
@@ -227,33 +207,39 @@ reduce_y0 += y0; reduce_y1 += y1;
 
                     }
                 }
-                for (; e < n; ++e) {
-                    typedef float typeof_reduce_y0;
-                    typeof_reduce_y0 reduce_y0 = rest_reduce_y0[0];
-                    typedef float typeof_reduce_y1;
-                    typeof_reduce_y1 reduce_y1 = rest_reduce_y1[0];
-                    typedef float typeof_x0;
-                    const typeof_x0 x0 = (float)x0_memory[x0_at + e];
-                    typedef float typeof_x1;
+                if (e < n) {
+                    // What the last vector has taken before stays as it is.
+                    const int16 fresh = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) >= (int16)(16 - (n - e));
+                    const float16 old_reduce_y0 = tile_reduce_y0[0];
+                    const float16 old_reduce_y1 = tile_reduce_y1[0];
+                    typedef float16 typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
+                    typedef float16 typeof_reduce_y1;
+                    typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
+                    typedef float16 typeof_x0;
+                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + (n - 16));
+                    typedef float16 typeof_x1;
                     const typeof_x1 x1 = (float)x1_memory[x1_at];
-                    typedef float typeof_y0;
+                    typedef float16 typeof_y0;
                     typeof_y0 y0 = 0;
-                    typedef float typeof_y1;
+                    typedef float16 typeof_y1;
                     typeof_y1 y1 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 247 "kernel"
+#line 231 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0; reduce_y1 += y1;
-#line 252 "kernel"
+#line 236 "kernel"
                     }
 
-                    rest_reduce_y0[0] = reduce_y0;
-                    rest_reduce_y1[0] = reduce_y1;
+                    tile_reduce_y0[0] = reduce_y0;
+                    tile_reduce_y1[0] = reduce_y1;
 
+                    tile_reduce_y0[0] = fresh ? tile_reduce_y0[0] : old_reduce_y0;
+                    tile_reduce_y1[0] = fresh ? tile_reduce_y1[0] : old_reduce_y1;
                 }
             }
             {
@@ -276,13 +262,6 @@ reduce_y0 += y0; reduce_y1 += y1;
 
             }
 
-            {
-                const float vector_reduce_y0 = rest_reduce_y0[0];
-                const float vector_reduce_y1 = rest_reduce_y1[0];
-                take_partial(&reduce_y0, &reduce_y1, vector_reduce_y0, vector_reduce_y1, w0);
-
-            }
-
         }
         float value_0;
         float value_1;
@@ -298,7 +277,7 @@ reduce_y0 += y0; reduce_y1 += y1;
             {
 #line 1 "snippet:finalize"
 group_y0 = reduce_y0 / count + x1; group_y1 = rsqrt(reduce_y1 * w0);
-#line 302 "kernel"
+#line 281 "kernel"
             }
             value_0 = group_y0;
             value_1 = group_y1;
@@ -325,7 +304,7 @@ group_y0 = reduce_y0 / count + x1; group_y1 = rsqrt(reduce_y1 * w0);
                 {
 #line 1 "snippet:each"
 y0 = (x0 - group_y0) * group_y1 + x2 * w0;
-#line 329 "kernel"
+#line 308 "kernel"
                 }
                 vstore16(y0, 0, y0_memory + y0_at + e);
             }
@@ -344,7 +323,7 @@ y0 = (x0 - group_y0) * group_y1 + x2 * w0;
                 {
 #line 1 "snippet:each"
 y0 = (x0 - group_y0) * group_y1 + x2 * w0;
-#line 348 "kernel"
+#line 327 "kernel"
                 }
                 vstore4(y0, 0, y0_memory + y0_at + e);
             }
@@ -363,7 +342,7 @@ y0 = (x0 - group_y0) * group_y1 + x2 * w0;
                 {
 #line 1 "snippet:each"
 y0 = (x0 - group_y0) * group_y1 + x2 * w0;
-#line 367 "kernel"
+#line 346 "kernel"
                 }
                 y0_memory[y0_at + e] = y0;
             }

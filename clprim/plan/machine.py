@@ -1,0 +1,53 @@
+"""What plans take every machine for, beside its traits: one name for one quantity.
+
+Each number has its unit and where it comes from; `near` and `second` are shares of a core's own
+caches, which traits know.
+"""
+
+from __future__ import annotations
+
+from clprim.traits import DeviceTraits
+
+# Bytes of a line of a cache: of x86, and of most AArch64.
+LINE = 64
+# Bytes of a page, and between lines that share a set of a first cache of 64 sets.
+PAGE = 4096
+# Bytes that are prefetched ahead of a stream: a page, where hardware's prefetchers end.
+AHEAD = PAGE
+# Work-items (of GPUs, work-groups) a compute unit: the last one to finish leaves an eighth idle.
+ITEMS = 8
+# Elements of a CPU's work-item beside which the few microseconds of its start do not matter.
+WORK = 1 << 15
+# Multiply-adds of a compute unit that take as long as another launch, some ten microseconds.
+LAUNCH = 1 << 17
+# Work-items of a GPU's group that shares nothing: two sub-groups of 32, one of 64.
+GROUP = 64
+# Loops over what is no row that a kernel has text for.
+LOOPS = 4
+
+
+def near(traits: DeviceTraits) -> int:
+    """Returns the bytes that stay in a core's first cache beside what passes through it: a half.
+
+    Args:
+        traits: Of the device.
+    """
+    return traits.l1_bytes // 2
+
+
+def second(traits: DeviceTraits) -> int:
+    """Returns the bytes that stay in a core's second cache beside operands that pass: a half.
+
+    Args:
+        traits: Of the device.
+    """
+    return traits.l2_bytes // 2
+
+
+def scratch(traits: DeviceTraits) -> int:
+    """Returns the bytes of local memory that rows of images may take: a piece of a second cache.
+
+    Args:
+        traits: Of the device.
+    """
+    return min(traits.local_memory, traits.l2_bytes // 16)
