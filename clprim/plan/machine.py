@@ -19,7 +19,7 @@ ITEMS = 8
 # Elements of a CPU's work-item beside which the few microseconds of its start do not matter.
 WORK = 1 << 15
 # Multiply-adds of a compute unit that take as long as another launch, some ten microseconds.
-LAUNCH = 1 << 17
+LAUNCH = 100_000
 # Work-items of a GPU's group that shares nothing: two sub-groups of 32, one of 64.
 GROUP = 64
 # Loops over what is no row that a kernel has text for.

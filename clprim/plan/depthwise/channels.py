@@ -30,13 +30,14 @@ from clprim.plan.depthwise.code import (
     unrolls,
 )
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
+from clprim.plan.depthwise.registers import MOST_SUMS
 from clprim.plan.kernel import KernelPlan, Plan, power_of_two
 from clprim.plan.machine import ITEMS, LAUNCH, near
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
 # Tiles worth compiling, rows × columns.
-_SHAPES = ((7, 2), (4, 4), (2, 8), (2, 7), (2, 4), (1, 14), (1, 8), (1, 7))
+_SHAPES = ((7, 2), (4, 4), (2, 14), (2, 8), (2, 7), (2, 4), (1, 14), (1, 8), (1, 7))
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,9 @@ def _shape(what: Depthwise, unrolled: bool, traits: DeviceTraits) -> tuple[int, 
             products = taps
             below = ((rows - 1) * h.stride + h.kernel) * ((columns - 1) * v.stride + v.kernel)
         tiles = -(-h.outputs // rows) * -(-v.outputs // columns)
-        return tiles * (rows * columns * products + below + taps)
+        # Sums that find no register are read again with every product.
+        spilled = max(0, rows * columns - MOST_SUMS)
+        return tiles * ((rows * columns + spilled) * products + below + taps)
 
     fitting = [s for s in _SHAPES if _fits(ChannelsTile(*s, 1, 1), what, traits)]
     if what.adjoint and passes_cache(what, traits):
