@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support import equal, numbers
+from support import equal
 
 import clprim as cp
 from clprim import ops
@@ -32,8 +32,10 @@ def _checked(monkeypatch):
     monkeypatch.setenv("CLPRIM_CHECK", "passes")
 
 
-def arrays(*shapes, dtype=np.float32):
-    return [cp.asarray(numbers(s, seed=n).astype(dtype)) for n, s in enumerate(shapes)]
+def arrays(*shapes):
+    # No whole numbers: products that are rounded otherwise have other bits.
+    rng = np.random.default_rng(1)
+    return [cp.asarray(rng.standard_normal(s).astype(np.float32)) for s in shapes]
 
 
 def check(function, given, nodes):
@@ -163,7 +165,7 @@ def test_what_does_not_fit_stays_apart():
     places = cp.Pointwise("y0 = x0 + index;")
 
     def function(x, y):
-        halves = (x * y).astype(np.float16) * 3
+        halves = x.astype(np.float16)
         return (
             ops.softmax(places(x), axis=1),
             places(ops.softmax(y, axis=1)),
