@@ -134,7 +134,11 @@ def test_loops(train, recomputed):
         optimizer = torch.optim.SGD(each.parameters(), 0.1, momentum=0.9)
         found.append((train(net, each, optimizer), each.state_dict()))
     (told, state), (same, others) = found
-    assert told == same if isinstance(told, float) else told is None or told.allclose(same)
+    if isinstance(told, float):
+        assert told == same
+    elif told is not None:
+        # A bias's gradient adds up to 0 over classes, but for rounding.
+        assert told.allclose(same, atol=1e-6)
     short = train not in (plain, accumulated, hooked)
     for name, value in state.items():
         bound = 2e-2 if short else 1e-5
