@@ -21,7 +21,8 @@ class PackageModel:
         package: What is installed by pip.
         module: What it is imported as.
         path: Of the file within it.
-        inputs: By name: dtype and shape, or a number; of integers also what they are less than.
+        inputs: By name: dtype and shape, or a number; also what they are less than, of integers and
+            of pictures, whose numbers begin with 0.
         licence: The package's.
     """
 
@@ -52,6 +53,8 @@ class PackageModel:
                 found[name] = np.ones(shape, kind)
             elif kind.startswith("int"):
                 found[name] = random.integers(0, *below or [256], shape).astype(kind)
+            elif below:
+                found[name] = (random.random(shape) * below[0]).astype(kind)
             else:
                 found[name] = random.standard_normal(shape).astype(kind)
         return found
@@ -93,8 +96,9 @@ PACKAGE_MODELS = {
         "file types", "magika", "magika", "models/standard_v3_3/model.onnx",
         {"bytes": ("int32", (1, 2048))}, "Apache-2.0",
     ),
-    "boxes": _image(
-        "detection, 320²", "nudenet", "320n.onnx", (1, 3, 320, 320), "MIT", "images"
+    "boxes": PackageModel(
+        "detection, 320²", "nudenet", "nudenet", "320n.onnx",
+        {"images": ("float32", (1, 3, 320, 320), 1)}, "MIT",
     ),
     "text-places": _ocr("text detection, 320²", "ch_PP-OCRv4_det_infer.onnx", 320, 320),
     "text": _ocr("text recognition, 48 × 320", "ch_PP-OCRv4_rec_infer.onnx", 48, 320),

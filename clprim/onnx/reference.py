@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import helper
-from onnx.reference import ReferenceEvaluator
 
 from clprim.arrays.array import Array
 from clprim.errors import DefinitionError
@@ -88,6 +87,8 @@ def computed(step: Step, inputs: list[Any]) -> tuple[Any, ...]:
     Raises:
         DefinitionError: It has none, or refuses the inputs.
     """
+    from onnx.reference import ReferenceEvaluator  # whose import takes longer than small models do
+
     assert not any(isinstance(v, (Array, Stored)) for v in inputs)
     proto = onnx.NodeProto()
     proto.CopyFrom(step.proto)

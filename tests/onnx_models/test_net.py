@@ -1,5 +1,6 @@
 """Models as functions: how they are called, what is compiled, where the plan is cut."""
 
+import subprocess
 import sys
 import threading
 
@@ -389,3 +390,9 @@ def test_the_backend_runs_models_and_nodes(device):
     np.testing.assert_array_equal(backend.run_node(node, [x, x])[0], x + x)
     assert not backend.supports_device("a device that is not there")
     assert not backend.is_compatible(model("g (float[2] x) => (float[2] y) { y = Nothing(x) }"))
+
+
+def test_the_import_leaves_what_takes_long_to_those_who_need_it():
+    told = "import sys, clprim.onnx; print(*(n for n in sys.modules if n == 'onnx.reference'))"
+    found = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert not found.stdout.strip()

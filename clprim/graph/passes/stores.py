@@ -24,6 +24,9 @@ from clprim.language.epilogue import define_epilogue
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import Device
 
+# Elements whose functions, one by one, take less time than a launch.
+_FEW = 1 << 10
+
 
 def stores(graph: Graph, device: Device) -> Graph:
     """Moves elementwise nodes into the stores of contractions and of groups."""
@@ -106,7 +109,7 @@ def _stored(device: Device, a: Node, b: Node, k: int) -> Node | None:
     first = [block(before, {}, {})] if before else []
     text = joined([*first, on_value(definition.expr, k, arrays, numbers)])
     try:
-        return planned(
+        made = planned(
             device,
             a.primitive,
             (*a.reads, *extras),
@@ -118,6 +121,10 @@ def _stored(device: Device, a: Node, b: Node, k: int) -> Node | None:
         )
     except (ClprimError, NoPlanError, ValueError):
         return None
+    # Winograd's tiles store rows: of images one pixel wide these are elements, not vectors.
+    narrow = made.writes[0].shape[-1] == 1 and made.writes[0].size > _FEW
+    tiles = any(stage.template.startswith("conv/winograd/") for stage in made.plan.stages)
+    return None if narrow and tiles else made
 
 
 def _alike(dtype: AnyDType, stored: AnyDType) -> bool:

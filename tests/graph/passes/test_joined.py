@@ -36,3 +36,20 @@ def test_a_condition_runs_where_a_product_is_stored(device):
     given = [cp.asarray(v) for v in (mask, a, b)]
     found = cp.jit(masked)(*given).get()
     np.testing.assert_array_equal(found, np.where(mask, a @ b, -1))
+
+
+def test_images_one_pixel_wide_are_stored_before_functions_of_them_run(device):
+    """Winograd's algorithm stores rows; of these images it would compute functions one by one."""
+
+    def activated(x, w):
+        return ops.tanh(ops.conv2d(x, w))
+
+    random = np.random.default_rng(2)
+    shapes = (1, 512, 1, 256), (512, 256, 5, 1)
+    x, w = (random.standard_normal(s).astype(np.float32) for s in shapes)
+    given = cp.asarray(x).transpose(0, 3, 1, 2), cp.asarray(w / 30)
+    compiled = cp.jit(activated, constants="w")
+    np.testing.assert_allclose(compiled(*given).get(), activated(*given).get(), atol=1e-5)
+    nodes = compiled.graph(*given).nodes
+    tiles = any("winograd" in s.template for n in nodes for s in n.plan.stages)
+    assert len(nodes) == (2 if tiles else 1)
