@@ -164,7 +164,7 @@ def _found(context: Context, step: Step, inputs: list[Any]) -> Any:
         "broadcast" in told and len(inputs) == 2
     ):  # before opset 7: where the second one's dimensions begin
         told = {n: v for n, v in told.items() if n not in ("broadcast", "axis")}
-        inputs = [inputs[0], _spread(*inputs, step.attributes.get("axis"))]
+        inputs = [inputs[0], _spread(inputs[0], inputs[1], step.attributes.get("axis"))]
     small = all(map(on_the_host, inputs))
     on_host = host_entry(step.domain, step.name) if small else None
     if on_host is not None:

@@ -212,7 +212,7 @@ class Net:
 
         self._plan.traced_anew()
         _, ran = self._run(self._bound(args, named))
-        return "\n\n".join([text, *(explained(segment.compiled) for segment in ran)])
+        return "\n\n".join([text, *(explained(s.compiled) for s in ran if s.compiled)])
 
     def graph(self, *args: Any, **named: Any) -> Graph:
         """Returns the graph that runs the model for inputs of these shapes, and can be saved.

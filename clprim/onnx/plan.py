@@ -192,11 +192,11 @@ class Segment:
     """
 
     results: Form
+    compiled: Compiled | None = None
 
     def __init__(self, plan: Plan, device: Device, start: int, given: Form) -> None:
         self._plan, self._device, self._given = plan, device, given
         self.end, self.thawed = start, False
-        self.compiled: Compiled | None = None
         kept = start == 0 and plan.kept and disk_cache.default_cache() is not None
         if kept and self._thaw():
             return
