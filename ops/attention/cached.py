@@ -38,7 +38,7 @@ def cached_attention(
     window: tuple[int, int] = (-1, -1),
     enable_gqa: bool = False,
     scores: Literal["products", "capped", "masked", "weights"] | None = None,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Returns softmax(cap(query keyᵀ · scale) + mask) value, where cap(s) is c · tanh(s / c).
 
     Without a cap, and where no scores are asked for, it is `scaled_dot_product_attention` with one

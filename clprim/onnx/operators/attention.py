@@ -49,7 +49,7 @@ def _attention(
         mask = padded(mask, [*[(0, 0)] * (mask.ndim - 1), (0, more)], fill=-math.inf)
     past = 0 if past_k is None else past_k.shape[2]
     shown: Any = _SCORES[qk_matmul_output_mode] if context.wanted(3) else None
-    found = ops.cached_attention(
+    found: Any = ops.cached_attention(
         q, k, v, mask, scale=scale, softcap=softcap, is_causal=is_causal, lengths=lengths,
         past=past if lengths is None else string("y0 = x0 - w0;", INT64, lengths, new),
         window=tuple(told.get(f"{side}_window_size", -1) for side in ("left", "right")),
