@@ -90,6 +90,17 @@ def test_a_fault_is_seen_and_made_small(device, monkeypatch):
     exec(script, {})
 
 
+def test_sums_over_an_image_that_lies_otherwise_may_round_otherwise():
+    image = Given("a1", (2, 8, 4, 4), "float32", kind="smooth")
+    weight = Given("a2", (8, 8, 1, 1), "float32", kind="smooth", most=1)
+    lines = (
+        "v0 = ops.conv2d(a1, a2)",
+        "v1 = ops.contiguous(v0 + v0, memory_format='channels_last')",
+        "v2 = ops.mean(v1, (2, 3), keepdims=True)",
+    )
+    assert not compared(Program((image, weight), lines, ("v2",)), "smooth")
+
+
 def test_what_is_captured_is_in_the_script(capsys):
     exec(PROGRAM.script(), {})
     assert "def f(a0: float32[4, 6])" in capsys.readouterr().out
