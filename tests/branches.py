@@ -721,6 +721,7 @@ def plans():
         groups=2,
         traits=on(CPU, compute_units=1),
     )
+    yield tiled("panels", (6, 2), 2, 32, 5, 48, 3, last=True, direction="weight")
     yield conv(
         2, 8, 14, 48, 1, stride=3, direction="weight", traits=on(CPU, prefetch=True), name="tiles"
     )
@@ -817,9 +818,14 @@ def plans():
     yield conv(1, 32, 28, 16, 3, padding=1, epilogue="y0 += x0;", traits=on(CPU, prefetch=True))
     # Tiles of more rows than a vector has elements, and lines that do not divide into them.
     yield conv(1, 16, 46, 3, 3, stride=2, padding=1, traits=on(CPU, vector_bytes=32))
-    for channels in (24, 2048):  # memory is prefetched row by row, and at once
+    for channels in (
+        24,
+        64,
+        2048,
+    ):  # prefetched by rows, parts of them, and at once
+        image = (1, channels, 28, 64, 1)
         prefetching = on(CPU, prefetch=True)
-        yield conv(1, channels, 28, 64, 1, last=True, epilogue="y0 += x0;", traits=prefetching)
+        yield tiled("in_place", (6, 4), *image, last=True, epilogue="y0 += x0;", traits=prefetching)
     yield planes("depthwise/runs", 2, 32, 14, 3, dilation=2, padding=2)
     yield planes("depthwise/weight/channels", 2, 32, 30, 7, direction="weight", last=True)
     yield tiled(

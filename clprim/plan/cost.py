@@ -1,12 +1,18 @@
-"""What work-groups of a GPU take: the one model for strategies that use local memory.
+"""What work-groups take: one model for those of GPUs, which share local memory, and one for CPUs'.
 
-A compute unit runs as many groups side by side as its registers hold, and issues some instructions
-at a time. A step of a work-item takes its instructions and what it waits for itself, whoever else
-runs; and units end together only where groups divide among them. Costs are instructions of the
-busiest unit, one of every lane counted once, so that only their ratios mean anything.
+A compute unit of a GPU runs as many groups side by side as its registers hold, and issues some
+instructions at a time. A step of a work-item takes its instructions and what it waits for itself,
+whoever else runs; and units end together only where groups divide among them. Costs are
+instructions of the busiest unit, one of every lane counted once, so that only their ratios mean
+anything.
 
 The numbers are those that predict some 700 timings of random products and convolutions by one GPU
 best: `tests/plan/gpu_times.json` holds these, and a test what choosing by the model loses.
+
+A core of a CPU runs one work-item after another, which counts its multiply-adds of vectors and what
+else it does in their number; `CoreWork` says which. The weights are what two units of multiply-adds
+and one of stores take of each, rounded to where some 2,700 times of random problems and of layers
+of networks by cores with AVX-512 agree best; `tests/plan/cpu_times.json` holds a part of them.
 """
 
 from __future__ import annotations
@@ -77,3 +83,78 @@ class GroupWork:
         issued = together * self.items / ISSUED
         instructions = self.steps * self.step + self.ends
         return of_unit / together * (instructions * (self.waiting + issued) + START)
+
+
+# Sums that a core adds to at the same time, of vectors: two units, each four steps deep. What a
+# step of a loop costs beside them, and each of its operands; how much dearer sums are where all
+# registers are taken; what a tile costs that begins and ends: branches that nobody foresees.
+IN_FLIGHT, STEP, OPERAND, FULL, TILE = 8, 2.0, 0.3, 0.15, 20.0
+# A line that comes from the second cache, and from beyond; a vector that is stored, a piece of one,
+# and a line of memory that waits for others to be written.
+SECOND, FAR, STORED, PIECE, WAIT = 0.75, 3.5, 4.0, 1.0, 8.0
+# A vector that is transposed in registers; a vector, and an element, that is copied from memory to
+# where it is read again; a sum across the lanes of a vector.
+TURN, COPIED, ELEMENT, ACROSS = 6.0, 30.0, 3.0, 40.0
+# What starts: of a work-group, of a kernel.
+GROUP, KERNEL = 2500.0, 20_000.0
+
+
+def core_step(sums: int, operands: int) -> float:
+    """Returns what a core takes for a step of a tile of so many sums and operands."""
+    return max(sums, operands, IN_FLIGHT) + STEP + OPERAND * operands
+
+
+@dataclass(frozen=True)
+class CoreWork:
+    """What the work-groups of a CPU's kernels do, all of them together.
+
+    Attributes:
+        steps: Of tiles of sums, each step of each tile counted.
+        sums: Vectors of a tile.
+        operands: Vectors and factors that a step reads.
+        full: Whether they leave the registers no room.
+        tiles: Of sums.
+        second: Lines of a cache that come from the second one.
+        far: Lines that come from beyond it.
+        stores: Vectors that are stored.
+        pieces: Parts of vectors that are stored one by one.
+        waits: Lines whose stores wait for memory.
+        turns: Vectors that are transposed.
+        copies: Vectors that are copied to where they are read again.
+        elements: Likewise, one by one.
+        across: Sums across the lanes of a vector.
+        groups: Work-groups; 0 where they are not known yet, and taken to be equal shares.
+        kernels: That are launched.
+    """
+
+    steps: float
+    sums: int
+    operands: int
+    full: bool = False
+    tiles: float = 0.0
+    second: float = 0.0
+    far: float = 0.0
+    stores: float = 0.0
+    pieces: float = 0.0
+    waits: float = 0.0
+    turns: float = 0.0
+    copies: float = 0.0
+    elements: float = 0.0
+    across: float = 0.0
+    groups: int = 0
+    kernels: int = 1
+
+    def cost(self, traits: DeviceTraits) -> float:
+        """Returns the multiply-adds, of vectors, that the busiest core could do meanwhile.
+
+        Args:
+            traits: Of the device.
+        """
+        step = core_step(self.sums, self.operands) + FULL * self.full * self.sums
+        work = self.steps * step + TILE * self.tiles + SECOND * self.second + FAR * self.far
+        work += STORED * self.stores + PIECE * self.pieces + WAIT * self.waits
+        work += TURN * self.turns + COPIED * self.copies + ELEMENT * self.elements
+        work += ACROSS * self.across + GROUP * self.groups
+        units = traits.compute_units
+        share = -(-self.groups // units) / self.groups if self.groups else 1 / units
+        return work * share + KERNEL * self.kernels

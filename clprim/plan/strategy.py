@@ -10,6 +10,7 @@ measured tiles or the user says otherwise. Messages, tuning, golden files and te
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any, Generic, TypeVar
@@ -69,6 +70,8 @@ class Strategy(Generic[P]):
         error: Relative root mean square error that a tile has, of random numbers; None where
             results are sums of products.
         timed: Whether it is worth timing; where left out, if it is preferred.
+        cost: What the rule's tile takes, where strategies beside each other are to be weighed: of
+            the preferred ones that say so the cheapest is chosen.
     """
 
     name: str
@@ -83,6 +86,7 @@ class Strategy(Generic[P]):
     needs: str = ""
     error: Callable[[Any, P], float] | None = None
     timed: Callable[[P, DeviceTraits], bool] | None = None
+    cost: Callable[[P, DeviceTraits], float] | None = None
 
     @property
     def label(self) -> str:
@@ -278,13 +282,23 @@ class Family(Generic[P]):
                 elif entry.applicable(problem, traits) and (
                     not preferred or entry.preferred(problem, traits)
                 ):
-                    return entry.planned(problem, traits)
+                    return self._cheapest(entry, problem, traits, name).planned(problem, traits)
         needs = "".join(dict.fromkeys(f"; it needs {n}" for n in self._needs(name) if n))
         raise DefinitionError(
             f"{what}: algorithm={name!r} cannot do {problem}{needs}; expected "
             f"'auto' or one of "
             f"{', '.join(self.able(problem, traits))}"
         )
+
+    def _cheapest(
+        self, first: Strategy[P], problem: P, traits: DeviceTraits, name: str
+    ) -> Strategy[P]:
+        """Returns the strategy of the least cost, of those that may be weighed with the first."""
+        if first.cost is None:
+            return first
+        able = [e for e in self._own(name) if e.cost and e.applicable(problem, traits)]
+        weighed = [e for e in able if e is first or e.preferred(problem, traits)]
+        return min(weighed, key=lambda e: e.cost(problem, traits) if e.cost else math.inf)
 
     def tuned(self, problem: P, traits: DeviceTraits, choice: Choice) -> Plan | None:
         """Plans one strategy with one tile; None where strategy or tile do not fit."""

@@ -9,6 +9,7 @@ from clprim.plan.kernel import round_up
 from clprim.plan.product.problem import Bounds, Contraction
 from clprim.plan.product.register_code import ContractionCode, Prefetch
 from clprim.plan.product.register_tile import PANEL_BYTES, lanes_of
+from clprim.plan.product.shape import Shape
 from clprim.traits import DeviceTraits
 
 # Gathered tiles that a work-group takes: each strip of the packed operand is fetched from the far
@@ -52,9 +53,7 @@ class WorkGroupCut:
         return what.lanes[0] * -(-what.lanes[1] // self.rows_a_group)
 
 
-def cut_loops(
-    what: Contraction, code: ContractionCode, traits: DeviceTraits
-) -> WorkGroupCut | None:
+def cut_loops(what: Contraction, code: Shape, traits: DeviceTraits) -> WorkGroupCut | None:
     """Returns what a work-group takes, or None where rows are not to be read in place.
 
     That is where no row buffer fits into local memory, a strip would serve too few lanes, or
@@ -142,9 +141,7 @@ def _end(some: int, tiles: int, packed_tiles: int, lines: int, units: int) -> in
     return max(one_by_one, passes * lines * (2 * tiles + blocks) * share + rest * full)
 
 
-def _buffered(
-    what: Contraction, bounds: Bounds, code: ContractionCode, tiles: int, rows: int
-) -> int:
+def _buffered(what: Contraction, bounds: Bounds, code: Shape, tiles: int, rows: int) -> int:
     """Elements of the row buffer that so many rows of so many tiles need."""
     height = (rows - 1) * bounds.row_lane[1] + (what.depths[0] - 1) * bounds.row_depth[0] + 1
     lanes = min(tiles * code.lanes, what.lanes[2])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from clprim.plan.cost import CoreWork
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan
 from clprim.plan.product.panels import LONGEST_CHAIN
 from clprim.plan.product.problem import Contraction, moved_bytes
@@ -19,8 +20,6 @@ from clprim.traits import DeviceTraits
 
 # Outputs of a tile, which is another kernel to compile, and lanes that are read side by side.
 _OUTPUTS, _LANES = (1, 2, 4, 8), (8, 4, 2, 1)
-# Above these, the panels of a product read the packed operand less often.
-FEW = 64
 
 
 @dataclass(frozen=True)
@@ -53,17 +52,17 @@ def dots_applicable(what: Contraction, traits: DeviceTraits) -> bool:
     """Whether both operands are matrices that lie along the depth."""
     x, w, width = what.gathered, what.packed, lanes_of(what.value.itemsize, traits)
     matrices = x.bounds is None and what.digits is None and what.plain is None
+    matrices = matrices and what.prologue.snippet is None
     lines = what.depths[:2] == (1, 1) and x.depth[2] == 1 == w.depth[2]
     return matrices and lines and what.depths[2] <= LONGEST_CHAIN * width
 
 
 def suits_dots(what: Contraction, traits: DeviceTraits) -> bool:
-    """Whether there are few outputs, lanes for all work-items, and these are columns."""
-    width = lanes_of(what.value.itemsize, traits)
-    few = what.outputs <= FEW and what.depths[2] >= width
-    many = math.prod(what.lanes) * what.groups >= width * traits.compute_units
-    columns = what.near.lane[2] == 1 and what.gathered.lane[2] != 1
-    return traits.is_cpu and few and many and columns
+    """Whether lanes are columns of a CPU's, as of a matrix beside a weight.
+
+    Pixels are not, which have the same bits where outputs become pixels of a larger image.
+    """
+    return traits.is_cpu and what.near.lane[2] == 1 and what.gathered.lane[2] != 1
 
 
 def fits_dots(tile: DotsTile, _: Contraction, traits: DeviceTraits) -> bool:
@@ -72,26 +71,37 @@ def fits_dots(tile: DotsTile, _: Contraction, traits: DeviceTraits) -> bool:
     return powers and tile.outputs * tile.lanes <= traits.sums
 
 
-def dots_tile(what: Contraction, traits: DeviceTraits) -> DotsTile:
-    """Returns the tile of the fewest outputs that has room for all, and of the most lanes."""
-    outputs = next((n for n in _OUTPUTS if n >= what.outputs), _OUTPUTS[-1])
-    width = lanes_of(what.value.itemsize, traits)
-    return next(
-        tile
-        for lanes in _LANES
-        if fits_dots(tile := DotsTile(outputs, lanes), what, traits) and lanes <= width
-    )
+def dots_tiles(what: Contraction, traits: DeviceTraits) -> list[DotsTile]:
+    """Returns the tiles of an applicable contraction, those of the least cost first."""
+    every = (DotsTile(outputs, lanes) for outputs in _OUTPUTS for lanes in _LANES)
+    fitting = [tile for tile in every if fits_dots(tile, what, traits)]
+    return sorted(fitting, key=lambda tile: dots_cost(what, traits, tile))
 
 
-def plan_dots(what: Contraction, traits: DeviceTraits, tile: DotsTile | None = None) -> Plan:
+def dots_cost(what: Contraction, traits: DeviceTraits, tile: DotsTile) -> float:
+    """Returns what a tile costs, as `CoreWork` counts."""
+    width, lanes = lanes_of(what.value.itemsize, traits), math.prod(what.lanes)
+    side_by_side = min(tile.lanes, width)
+    groups = what.groups * -(-lanes // width)
+    tiles = groups * width // side_by_side * -(-what.outputs // tile.outputs)
+    return CoreWork(
+        steps=tiles * -(-what.depths[2] // width),
+        sums=tile.outputs * side_by_side,
+        operands=tile.outputs + side_by_side,
+        tiles=tiles,
+        across=tiles * tile.outputs * side_by_side,
+        groups=groups,
+    ).cost(traits)
+
+
+def plan_dots(what: Contraction, traits: DeviceTraits, tile: DotsTile) -> Plan:
     """Plans the kernel of an applicable contraction, see `dots_applicable`.
 
     Args:
         what: The contraction; neither lanes nor outputs nor groups may be 0.
         traits: Of the device.
-        tile: The tile to use; chosen by a rule where left out.
+        tile: The tile to use.
     """
-    tile = dots_tile(what, traits) if tile is None else tile
     width = lanes_of(what.value.itemsize, traits)
     base = contraction_code(
         what,

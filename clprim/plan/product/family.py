@@ -17,17 +17,19 @@ from clprim.plan.product.dense import dense_product
 from clprim.plan.product.dots import (
     DotsTile,
     dots_applicable,
-    dots_tile,
+    dots_cost,
+    dots_tiles,
     fits_dots,
     plan_dots,
     suits_dots,
 )
 from clprim.plan.product.in_place import plan_in_place
 from clprim.plan.product.local_tile import LocalTile
-from clprim.plan.product.panels import plan_panels
+from clprim.plan.product.outline import best_outline, ordered_tiles
+from clprim.plan.product.panels import panels_cost, panels_tiles, plan_panels
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import ContractionCode
-from clprim.plan.product.register_tile import MOST_TILES, Tile, lanes_of, near_tiles
+from clprim.plan.product.register_tile import MOST_TILES, Tile, lanes_of
 from clprim.plan.product.sub_groups import (
     SubGroupTile,
     fits_sub_groups,
@@ -58,7 +60,7 @@ LANES = replace(
 # What examples do to results.
 RELU, RESIDUAL = "y0 = max(y0, 0);", "y0 = max(y0 + x0, 0);"
 # Tiles worth timing, of each strategy: every one is compiled, which takes a second.
-NEAR_IN_PLACE, NEAR_PANELS, NEAR_TILES, NEAR_WIDE = 6, 3, 10, 3
+NEAR_DOTS, NEAR_IN_PLACE, NEAR_PANELS, NEAR_TILES, NEAR_WIDE = 3, 6, 3, 10, 3
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,8 @@ def _in_place_applicable(problem: Contraction, traits: DeviceTraits) -> bool:
 
 
 def _panels_applicable(problem: Contraction, traits: DeviceTraits) -> bool:
+    if problem.prologue.snippet is not None:
+        return False  # nobody applies it to what a panel gathers
     return traits.long_loops or _ends(_panels(problem, traits), problem, traits)
 
 
@@ -160,15 +164,15 @@ def _fits_in_place(tile: Tile, problem: Contraction, traits: DeviceTraits) -> bo
     return plan is not None and _register_tile(plan) == tile
 
 
-def _near_registers(
-    problem: Contraction, traits: DeviceTraits, lanes: int, count: int
-) -> Iterable[Tile]:
-    rows, columns = lanes, problem.outputs
-    code = _panels(problem, traits).main.code
-    assert isinstance(code, ContractionCode)
-    if code.gathered == "columns":
-        rows, columns = columns, rows
-    return near_tiles(rows, columns, problem.value.itemsize, traits, count)
+def _in_place_cost(problem: Contraction, traits: DeviceTraits) -> float:
+    found = best_outline(problem.unshuffled, traits, None)
+    assert found is not None  # it takes the problem
+    return found[0]
+
+
+def _panels_cost(problem: Contraction, traits: DeviceTraits) -> float:
+    plain = problem.unshuffled
+    return panels_cost(plain, traits, panels_tiles(plain, traits)[0])
 
 
 def _near_tiles(_: LocalTile, problem: Contraction, traits: DeviceTraits) -> Iterable[LocalTile]:
@@ -188,24 +192,24 @@ def _examples_in_place() -> Iterator[Example[Contraction]]:
     yield Example("few", image(2, 3, 28, 12, last=True, bias=True), prefetching)
     yield Example("strided", image(2, 32, 14, 64, last=True, stride=2, beta=True), CPU)
     far = image(1, 2048, 7, 512, 1, last=True, bias=True)
-    yield Example("far", far, replace(prefetching, compute_units=2))
+    yield Example("far", far, replace(prefetching, compute_units=2), Tile(7, 2))
     yield Example("near", image(8, 64, 28, 64, 1, last=True, bias=True), prefetching)
     yield Example("planes", image(2, 32, 28, 64, bias=True, epilogue=RELU), CPU)
     yield Example("planes-taps", image(2, 3, 28, 64, 7, stride=2), CPU)
     yield Example("planes-alternate", image(2, 3, 60, 64, stride=2), CPU)
-    yield Example("planes-short", image(2, 3, 28, 16), replace(CPU, vector_bytes=32))
+    yield Example("planes-short", image(2, 3, 28, 16), replace(CPU, vector_bytes=32), Tile(4, 2))
     yield Example("transposed", image(2, 32, 28, 3, last=True, bias=True), CPU)
-    yield Example("rows", dense_product(96, 128, 64), CPU)
-    yield Example("columns", image(2, 64, 28, 8, 1), CPU)
+    yield Example("rows", dense_product(96, 128, 64), CPU, Tile(8, 2))
+    yield Example("columns", image(2, 64, 28, 8, 1), CPU, Tile(8, 2))
     pixels = Shuffle(2, "CRD", 16, "ijc")
     yield Example("pixels", image(2, 32, 14, 64, last=True, shuffle=pixels), CPU)
     pixel = dense_convolution(2, 32, 14, 64, 1, last=True)
     norm = with_prologue(pixel, "y0 = max(y0 * x0 - x1, 0);", 1, 0)
-    yield Example("prologue", forward(norm), prefetching)
+    yield Example("prologue", forward(norm), prefetching, Tile(6, 4))
     far_apart = with_prologue(pixel, "if (y0 < x1) y0 = x0;", 2, 0)
-    yield Example("prologue-scalars", forward(far_apart), CPU)
+    yield Example("prologue-scalars", forward(far_apart), CPU, Tile(6, 4))
     past = image(8, 16, 112, 64, 1, last=True, epilogue=RESIDUAL)
-    yield Example("streaming", past, prefetching)
+    yield Example("streaming", past, prefetching, Tile(4, 4))
 
 
 def _examples_panels() -> Iterator[Example[Contraction]]:
@@ -214,13 +218,15 @@ def _examples_panels() -> Iterator[Example[Contraction]]:
     def image(*shape: int, **options: Any) -> Contraction:
         return contractions(dense_convolution(*shape, **options))[0]
 
-    yield Example("", dense_product(96, 128, 64, beta=True), CPU)
-    yield Example("half", dense_product(50, 70, 64, "NT", dtype=np.float16), CPU)
+    yield Example("", dense_product(96, 128, 64, beta=True), CPU, Tile(12, 2))
+    half = dense_product(50, 70, 64, "NT", dtype=np.float16)
+    yield Example("half", half, CPU, Tile(10, 2))
     yield Example("split", dense_product(64, 64, 20_000, "TN"), CPU)
     yield Example("windows", image(2, 32, 14, 64, bias=True, epilogue=RESIDUAL), CPU)
-    yield Example("weight", image(8, 32, 14, 64, direction="weight"), CPU)
+    yield Example("weight", image(8, 32, 14, 64, direction="weight"), CPU, Tile(12, 2))
     prefetching = replace(CPU, prefetch=True, local_memory=256 << 10)
-    yield Example("far", image(1, 512, 14, 512, last=True, stride=2), prefetching)
+    far = image(1, 512, 14, 512, last=True, stride=2)
+    yield Example("far", far, prefetching, Tile(10, 2))
     pixels = Shuffle(2, "CRD", 16, "cij")
     yield Example("pixels", image(2, 32, 14, 64, shuffle=pixels, epilogue=RELU), CPU)
 
@@ -261,8 +267,9 @@ def _examples_dots() -> Iterator[Example[Contraction]]:
     """Lanes side by side in the result, and not; a bias; halves."""
     swapped = dense_product(512, 6, 100, "NT", beta=True)
     y = replace(swapped.y, output=512, lane=(0, 0, 1))
-    yield Example("", replace(swapped, y=y), CPU)
-    yield Example("half", dense_product(50, 3, 64, "NT", dtype=np.float16, epilogue=RELU), CPU)
+    yield Example("", replace(swapped, y=y), CPU, DotsTile(8, 2))
+    half = dense_product(50, 3, 64, "NT", dtype=np.float16, epilogue=RELU)
+    yield Example("half", half, CPU, DotsTile(4, 4))
 
 
 #: Each but `dots`, `in_place` and `sub_groups` does every contraction, on any device.
@@ -274,9 +281,11 @@ PRODUCTS: Family[Contraction] = Family(
             "dots",
             DotsTile,
             applicable=dots_applicable,
-            rule=dots_tile,
+            rule=lambda p, traits: dots_tiles(p, traits)[0],
             plan=plan_dots,
             fits=fits_dots,
+            near=lambda _, p, traits: dots_tiles(p, traits)[:NEAR_DOTS],
+            cost=lambda p, traits: dots_cost(p, traits, dots_tiles(p, traits)[0]),
             preferred=suits_dots,
             examples=_examples_dots,
             needs="operands that are matrices, with steps of k side by side",
@@ -288,7 +297,8 @@ PRODUCTS: Family[Contraction] = Family(
             rule=_in_place.rule,
             plan=_plan_in_place,
             fits=_fits_in_place,
-            near=lambda _, p, traits: _near_registers(p, traits, p.lanes[2], NEAR_IN_PLACE),
+            near=lambda _, p, traits: ordered_tiles(p, traits, NEAR_IN_PLACE),
+            cost=_in_place_cost,
             preferred=_is_cpu,
             examples=_examples_in_place,
         ),
@@ -299,7 +309,8 @@ PRODUCTS: Family[Contraction] = Family(
             rule=_panels.rule,
             plan=_panels,
             fits=lambda tile, p, traits: tile.fits(p.value.itemsize, MOST_TILES, traits),
-            near=lambda _, p, traits: _near_registers(p, traits, math.prod(p.lanes), NEAR_PANELS),
+            near=lambda _, p, traits: panels_tiles(p, traits)[:NEAR_PANELS],
+            cost=_panels_cost,
             preferred=_is_cpu,
             examples=_examples_panels,
             needs="a device that does not stop the loops of a work-item after 65,535 steps",

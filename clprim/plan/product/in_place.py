@@ -5,10 +5,10 @@ depth are neighbours: windows of channels-last images, and matrices. Where windo
 or elements must be converted, the lines that a work-group needs are copied once to local memory;
 every element then is copied about once, and not once for each window it is in.
 
-A plan is made in this order, and may be given up at each of the first three:
+A plan is made in this order, and may be given up at each of the first two:
 
     reading   what lanes become in a tile, and the loops over depth     reading.py
-    tile      rows and vectors                                          in_place_tile.py
+    tile      rows and vectors: of all readings' what costs least       outline.py
     cut       the tiles of a work-group                                 cut.py
     packing   whether the other operand is packed first
     prefetch  what is prefetched meanwhile
@@ -19,63 +19,30 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from clprim.plan.kernel import KernelPlan, Plan, round_up
-from clprim.plan.product.cut import (
-    WorkGroupCut,
-    cut_loops,
-    has_near_lanes,
-    lane_prefetch,
-    row_prefetch,
-    strip_prefetch,
-)
-from clprim.plan.product.in_place_tile import (
-    FEW_LANES,
-    FEW_ROWS,
-    SHORT,
-    SHORT_OF_FEW,
-    WASTE,
-    has_columns,
-    is_short,
-)
+from clprim.plan.kernel import KernelPlan, Plan
+from clprim.plan.product.cut import WorkGroupCut, lane_prefetch, row_prefetch, strip_prefetch
+from clprim.plan.product.outline import FAR, NEAR_STRIP_BYTES, best_outline
 from clprim.plan.product.pack import pack_plan, passes_in_place
-from clprim.plan.product.problem import Bounds, Contraction, moved_bytes
+from clprim.plan.product.problem import Contraction, moved_bytes, result_bytes
 from clprim.plan.product.prologue import with_prologue
-from clprim.plan.product.reading import (
-    Reading,
-    as_windows,
-    collapsed,
-    reading_of,
-    stays_near,
-    taps_last,
-    tile_of_lanes,
-    without_shuffle,
-)
+from clprim.plan.product.reading import Reading, is_short, pixel_steps, taps_last
 from clprim.plan.product.register_code import (
     ContractionCode,
     contraction_code,
     parameters_of,
     streaming_stores,
 )
-from clprim.plan.product.register_tile import FEW_SUMS, Tile, lanes_of, panel_of
+from clprim.plan.product.register_tile import Tile, lanes_of, panel_of
 from clprim.traits import DeviceTraits
 
-# If the packed operand is at most this large, it stays in cache and gathered tiles are streamed:
-# the result is then written line by line instead of strip by strip.
-NEAR_STRIP_BYTES = 256 << 10
 # Planes after which a line of the next one is prefetched: no hardware follows such steps.
 AHEAD = 8
 # A few vectors a step, a tile's may be prefetched up to so many times; else all of them at once.
 MOST_PREFETCHED = 3
-# A result of so many second caches is not kept there until it is written again.
-FAR = 1.5
 # Outputs whose places are known at a time.
 NOTED = 512
-# Lines that hardware follows at the same time. More of them, which come from memory once, are
-# packed, but not for two outputs, nor for fewer multiply-adds.
-STREAMS, FEWEST, FAR_PRODUCTS = 32, 2, 60 << 20
-# What vectors of a plane's pixels may compute twice where there are so many lanes and outputs; and
-# multiply-adds that are too few to pack the other operand for, as are `FEW_LANES`.
-WASTED, MANY_LANES, MANY_OUTPUTS, SMALL = 1.06, 512, 128, 1 << 20
+# Rows whose places fit in the registers of a processor; of more the step is a constant.
+FEW_ROWS = 8
 
 
 def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = None) -> Plan | None:
@@ -84,52 +51,24 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     Args:
         what: The contraction.
         traits: Of the device.
-        tile: The tile to use; chosen by a rule where left out.
+        tile: The tile to use; the one of the least cost where left out.
     """
-    if what.plain is not None and plan_in_place(without_shuffle(what), traits, tile) is None:
+    if what.plain is not None and plan_in_place(what.unshuffled, traits, tile) is None:
         return None
-    read_by = what.prologue.snippet
-    if read_by is not None:
-        # Its results are what the row buffer holds.
-        what = as_windows(collapsed(what))
-    else:
-        windows = _plan_windows(what, traits, tile)
-        if windows is not None:
-            return windows
-        what = collapsed(what)
-    reading = reading_of(what, traits)
-    if reading is None or (read_by is not None and not reading.along_outputs):
+    found = best_outline(what, traits, tile)
+    if found is None:
         return None
+    _, outline, cut = found
+    what, reading = outline.what, outline.reading
     width = lanes_of(what.value.itemsize, traits)
     streaming = streaming_stores(what, width, traits, along_outputs=reading.along_outputs)
-    ruled = tile is None
-    if tile is None or reading.transposed:
-        tile = tile_of_lanes(what, reading, width, traits, streaming=streaming)
-    if tile is None or not _suits(what, reading, tile, width):
-        return None
-    code = _code(what, reading, tile, traits, streaming=streaming)
-    cut = cut_loops(what, code, traits)
-    if cut is None:
-        return None
+    code = _code(what, reading, outline.tile, traits, streaming=streaming)
     if passes_in_place(what, code, math.prod(what.lanes) // code.lanes, traits):
-        wide = code.vectors > 2 and traits.sums > FEW_SUMS
-        if ruled and wide and not what.lanes[2] % FEW_ROWS and has_near_lanes(what, traits):
-            # More rows read the other matrix less often.
-            return plan_in_place(what, traits, Tile(FEW_ROWS, 2))
         code = replace(code, passed_in_place=True)
     stays = _stays(what, reading, code, cut)
     if traits.prefetch:
         code = _prefetching(what, reading, code, cut, traits, stays=stays)
     return _kernels(what, reading, code, cut, stays=stays)
-
-
-def _suits(what: Contraction, reading: Reading, tile: Tile, width: int) -> bool:
-    """Whether a tile fits into a line, and caches or hardware follow the columns that it reads."""
-    if (tile.rows if reading.rows else tile.vectors * width) > what.lanes[2]:
-        return False  # a line's last tile is moved back so far that it ends where the line does
-    if reading.rows:
-        return True
-    return stays_near(what) if what.outputs > tile.rows else not _is_far(what)
 
 
 def _code(
@@ -138,8 +77,7 @@ def _code(
     """What the template prints, but for parameters, packing and prefetches."""
     bounds, (rows_of_taps, _, channels) = what.gathered.bounds, what.depths
     unit, fixed = reading.unit, None
-    few = SHORT_OF_FEW if reading.rows else SHORT
-    if not reading.transposed and is_short(what, traits, few):
+    if not reading.transposed and is_short(what, traits):
         unit, fixed = reading.run, (rows_of_taps, reading.taps, reading.run)
     code = contraction_code(
         what,
@@ -158,7 +96,7 @@ def _code(
         code = with_prologue(what, code, traits)
     if reading.rows:
         code = replace(code, step=_step(what, reading, tile))
-    pixel = None if bounds is None else _pixel_steps(what, bounds)[1]
+    pixel = None if bounds is None else pixel_steps(what, bounds)[1]
     return replace(
         code,
         alternate=reading.alternate,
@@ -279,7 +217,7 @@ def _places(what: Contraction) -> dict[str, int]:
         found.update({f"x_lane_{d}": x.lane[d] for d in (1, 2)})
         found.update({f"x_depth_{d}": x.depth[d] for d in (0, 1)})
     else:
-        pixel_row, pixel = _pixel_steps(what, bounds)
+        pixel_row, pixel = pixel_steps(what, bounds)
         found.update(
             height=bounds.height,
             width=bounds.width,
@@ -296,47 +234,6 @@ def _places(what: Contraction) -> dict[str, int]:
     return found | {"x_size": x.size}
 
 
-def _pixel_steps(what: Contraction, bounds: Bounds) -> tuple[int, int]:
-    """Elements from a pixel to the one below and to the next one, known from windows' steps."""
-    x = what.gathered
-    down = _per(x.lane[1], bounds.row_lane[1], x.depth[0], bounds.row_depth[0])
-    return down, _per(x.lane[2], bounds.column_lane[1], x.depth[1], bounds.column_depth[0])
-
-
-def _per(lane: int, lane_step: int, depth: int, depth_step: int) -> int:
-    """Elements of a step of one pixel; of no window that steps, the taps'."""
-    return lane // lane_step if lane_step else depth // max(1, depth_step)
-
-
-def _plan_windows(what: Contraction, traits: DeviceTraits, tile: Tile | None) -> Plan | None:
-    """Plans pixels that are neighbours as windows, if vectors waste many at the end of a plane.
-
-    They are copied to local memory then, and most become rows, whose sums are transposed in
-    registers. Few pixels do not pay for a kernel that packs the other operand.
-    """
-    plane, width = collapsed(what), lanes_of(what.value.itemsize, traits)
-    lone = what.gathered.bounds is None and what.depths[:2] == (1, 1)
-    if traits.sums <= FEW_SUMS or not (lone and has_columns(plane)):
-        return None
-    spent, lanes = round_up(plane.lanes[2], width) / plane.lanes[2], math.prod(what.lanes)
-    if spent > WASTED and (lanes <= FEW_LANES or lanes * what.outputs * what.depths[2] <= SMALL):
-        found = plan_in_place(as_windows(what), traits, tile)
-        if found is not None and len(found.stages) == 1:
-            return found
-    many = lanes >= MANY_LANES and what.outputs >= MANY_OUTPUTS and what.depths[2] > SHORT
-    if spent > (WASTED if many else WASTE):
-        return plan_in_place(as_windows(plane), traits, tile)
-    return None
-
-
-def _is_far(what: Contraction) -> bool:
-    """Whether columns come from memory in more lines than hardware follows."""
-    lines = math.prod(what.depths)
-    products = what.groups * math.prod(what.lanes) * what.outputs * lines
-    plain = what.gathered.bounds is None and what.outputs > FEWEST
-    return plain and lines > STREAMS and products > FAR_PRODUCTS
-
-
 def _waits_for_memory(what: Contraction, far: int) -> bool:
     """Whether tiles wait for what they are stored to, or for what their epilogue reads there.
 
@@ -344,9 +241,8 @@ def _waits_for_memory(what: Contraction, far: int) -> bool:
         what: The contraction.
         far: Bytes of a result that is not near any more.
     """
-    result = what.groups * math.prod(what.lanes) * what.outputs * what.y.dtype.itemsize
     reads = any(any(o.lane) for o in what.epilogue.arrays) or what.epilogue.beta
-    return reads or result > far
+    return reads or result_bytes(what) > far
 
 
 def _prefetch_a_step(code: ContractionCode, steps: int) -> int:

@@ -12,6 +12,7 @@ from clprim.plan.permutation import transpose
 from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import ContractionCode
+from clprim.plan.product.shape import Shape
 from clprim.traits import DeviceTraits
 
 # Elements that one work-item packs: long enough not to notice its start.
@@ -49,7 +50,7 @@ class PackCode(KernelCode):
 
 
 def passes_in_place(
-    what: Contraction, code: ContractionCode, passes: int, traits: DeviceTraits
+    what: Contraction, code: Shape | ContractionCode, passes: int, traits: DeviceTraits
 ) -> bool:
     """Whether the other operand is read where it lies, in lines of whole vectors.
 
@@ -65,6 +66,13 @@ def passes_in_place(
     step = w.depth[2] * w.dtype.itemsize
     cheap = passes <= FEW_PASSES or step * depth <= STAYS * traits.l2_bytes
     return lines and whole and 0 < step <= NEAR_LINES and w.dtype == what.value and cheap
+
+
+def packing_work(what: Contraction, outputs: int) -> tuple[float, float]:
+    """Returns the elements that are packed by vectors, and those that are one by one."""
+    elements = float(what.groups * outputs * math.prod(what.depths))
+    whole = what.packed.output == 1 or what.packed.depth[2] == 1
+    return (elements, 0.0) if whole else (0.0, elements)
 
 
 def pack_plan(

@@ -8,23 +8,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from clprim.plan.cost import CoreWork
 from clprim.plan.epilogue import NO_EPILOGUE
 from clprim.plan.kernel import KernelPlan, Plan, round_up
-from clprim.plan.product.cut import strip_prefetch
-from clprim.plan.product.pack import pack_plan, passes_in_place
+from clprim.plan.product.cut import LINE, NEAR, strip_prefetch
+from clprim.plan.product.pack import STAYS, pack_plan, packing_work, passes_in_place
 from clprim.plan.product.problem import (
     Contraction,
     Gathered,
     moved_bytes,
 )
 from clprim.plan.product.register_code import (
-    ContractionCode,
     contraction_code,
     parameters_of,
     streaming_stores,
 )
-from clprim.plan.product.register_tile import MOST_TILES, Tile, choose_tile, lanes_of, panel_of
+from clprim.plan.product.register_tile import (
+    MOST_TILES,
+    Tile,
+    lanes_of,
+    panel_of,
+    promising,
+    tiles_of,
+)
+from clprim.plan.product.shape import Shape
 from clprim.traits import DeviceTraits
 
 # Products added one after another into one sum: rounding errors grow with their number, so longer
@@ -35,8 +44,87 @@ DEEP = 2
 # Gathered tiles that a work-group has at least before its blocks of depth become shorter, but where
 # depth is long and lanes are not aliased.
 FEW_TILES = 4
+# What the place of a lane costs, in elements that are copied; and how much dearer a tile is whose
+# lanes' places are noted, than one of a line.
+PLACE, PLACED = 12, 3.5
 # Steps of k that lines of memory are prefetched in advance.
 AHEAD = 8
+
+
+def panels_cost(what: Contraction, traits: DeviceTraits, tile: Tile) -> float:
+    """Returns what a tile costs, as `CoreWork` counts."""
+    width = lanes_of(what.value.itemsize, traits)
+    shape, along, unit = _shape(what, tile, width, traits)
+    cut = _cut(what, shape, traits, unit=unit, slack=_slack(shape, along))
+    tiles = what.groups * cut.tiles * cut.packed_tiles
+    blocks = cut.splits * -(-cut.chunk // cut.block)
+    sums, lanes, size = tile.rows * tile.vectors, shape.lanes, what.value.itemsize
+    gathered = what.groups * cut.tiles * cut.packed_groups * cut.depth_padded
+    vectors = lanes / width if along == "depth" else -(-lanes // width) if along == "lanes" else 0
+    places = PLACE * what.groups * cut.tiles * cut.packed_groups * cut.splits * lanes
+    elements = float(places + (gathered * lanes if along == "none" else 0))
+    copies = float(gathered * vectors)
+    kernels = 1 + (cut.splits > 1)
+    if shape.lanes_are_rows:
+        left = what.outputs % shape.packed_lanes
+        odd = tiles / cut.packed_tiles * tile.rows * (left // width + left % width)
+    else:  # tiles that a line of lanes ends in
+        odd = tiles * sums * width * min(1, (lanes - 1) / what.lanes[2])
+    if not (what.kept or passes_in_place(what, shape, cut.tiles, traits)):
+        packed = packing_work(what, cut.packed_tiles * shape.packed_lanes)
+        copies, elements = copies + packed[0] / width, elements + packed[1]
+        kernels += 1
+    # A strip is passed by all tiles of a panel, which are in the second cache.
+    steps, of_strip = tiles * cut.depth_padded, shape.packed_lanes * size / LINE
+    near = (lanes + shape.packed_lanes) * cut.block * size <= NEAR * traits.l1_bytes
+    second = of_strip / (cut.tiles_a_group if near else 1) + lanes * size / LINE
+    far = cut.packed * size > STAYS * traits.l2_bytes
+    return CoreWork(
+        steps=steps,
+        sums=sums,
+        operands=tile.rows + tile.vectors,
+        full=tile.fills(traits),
+        tiles=PLACED * tiles * blocks,
+        second=steps * second,
+        far=steps * of_strip / cut.tiles_a_group if far else 0,
+        stores=tiles * sums * (2 * blocks - 1 if cut.partial else 1),
+        pieces=odd,
+        copies=copies,
+        elements=elements,
+        groups=cut.tile_groups * cut.packed_groups * what.groups * cut.splits,
+        kernels=kernels,
+    ).cost(traits)
+
+
+@lru_cache(maxsize=32)
+def panels_tiles(what: Contraction, traits: DeviceTraits) -> tuple[Tile, ...]:
+    """Returns the tiles that panels have room for, those of the least cost first."""
+    size = what.value.itemsize
+    every = tiles_of(traits, plain=what.epilogue == NO_EPILOGUE)
+    fitting = [t for t in every if t.rows > 1 and t.fits(size, MOST_TILES, traits)]
+    lanes, outputs = math.prod(what.lanes), what.outputs
+    rows, columns = (lanes, outputs) if _gathers_rows(what) else (outputs, lanes)
+    found = promising(rows, columns, lanes_of(size, traits), fitting)
+    return tuple(sorted(found, key=lambda tile: panels_cost(what, traits, tile)))
+
+
+def _shape(
+    what: Contraction, tile: Tile, width: int, traits: DeviceTraits
+) -> tuple[Shape, str, int]:
+    """The shape of tiles, what lies side by side in what is gathered, and steps taken at once."""
+    rows = _gathers_rows(what)
+    along = _along(what.gathered, rows)
+    unit = width if along == "depth" and rows else 1
+    if along == "depth" and not rows:
+        along = "none"  # the panel's steps of k lie a row of columns apart
+    panel = panel_of(what.value.itemsize, traits)
+    shape = Shape(tile.rows, tile.vectors, width, panel, rows, transposed=False, alternate=False)
+    return shape, along, unit
+
+
+def _slack(shape: Shape, along: str) -> int:
+    """Elements behind a tile in the panel, for vectors of lanes that end past it."""
+    return shape.width if along == "lanes" and shape.lanes % shape.width else 0
 
 
 def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = None) -> Plan:
@@ -45,24 +133,19 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
     Args:
         what: The contraction; neither lanes nor outputs nor groups may be 0.
         traits: Of the device.
-        tile: The tile to use; chosen by a rule where left out.
+        tile: The tile to use; the one of the least cost where left out.
     """
     lanes, depth = math.prod(what.lanes), math.prod(what.depths)
-    gathered_rows = _gathers_rows(what)
     if tile is None:
-        rows, columns = (lanes, what.outputs) if gathered_rows else (what.outputs, lanes)
-        plain = what.epilogue == NO_EPILOGUE
-        tile = choose_tile(rows, columns, what.value.itemsize, traits, plain=plain)
-    along = _along(what.gathered, gathered_rows)
+        tile = panels_tiles(what.unshuffled, traits)[0]
+    gathered_rows = _gathers_rows(what)
     width = lanes_of(what.value.itemsize, traits)
-    unit = width if along == "depth" and gathered_rows else 1
-    if along == "depth" and not gathered_rows:
-        along = "none"  # the panel's steps of k lie a row of columns apart
+    shape, along, unit = _shape(what, tile, width, traits)
     code = contraction_code(
         what,
         tile,
         width=width,
-        panel=panel_of(what.value.itemsize, traits),
+        panel=shape.panel,
         most_tiles=MOST_TILES,
         along=along,
         unit=unit,
@@ -70,7 +153,7 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
         streaming=streaming_stores(what, width, traits, along_outputs=gathered_rows),
         traits=traits,
     )
-    cut = _cut(what, code, lanes, depth, traits)
+    cut = _cut(what, shape, traits, unit=unit, slack=code.slack)
     # A step further in depth is another line of memory, which no prefetcher foresees.
     ahead = AHEAD if along == "lanes" and traits.prefetch else 0
     # Its lines must be as many as the panel has steps of k, which come in whole units.
@@ -166,9 +249,8 @@ class _Cut:
         return -(-self.packed_tiles // self.packed_a_group)
 
 
-def _cut(
-    what: Contraction, code: ContractionCode, lanes: int, depth: int, traits: DeviceTraits
-) -> _Cut:
+def _cut(what: Contraction, code: Shape, traits: DeviceTraits, *, unit: int, slack: int) -> _Cut:
+    lanes, depth = math.prod(what.lanes), math.prod(what.depths)
     tiles = -(-lanes // code.lanes)
     packed_tiles = -(-what.outputs // code.packed_lanes)
     room = code.panel
@@ -179,8 +261,8 @@ def _cut(
     deep = depth >= DEEP * max(lanes, what.outputs)
     fair = tiles if deep else tiles * what.groups // wanted
     # However little local memory there is, a panel has room for a unit of depth of each tile.
-    fitting = room // (code.lanes * code.unit + code.slack)
-    tiles_a_group = max(1, min(code.most_tiles, tiles, fair, fitting))
+    fitting = room // (code.lanes * unit + slack)
+    tiles_a_group = max(1, min(MOST_TILES, tiles, fair, fitting))
     packed_a_group = packed_tiles
     parallel = -(-tiles // tiles_a_group) * what.groups
     if parallel < enough and not deep:
@@ -192,27 +274,27 @@ def _cut(
         splits = max(least, min(-(-wanted // parallel), depth // 512))
     if splits > traits.compute_units:  # then all of them are busy until the end
         splits = max(least, splits - splits % traits.compute_units)
-    chunk = max(1, round_up(-(-depth // splits), code.unit))
+    chunk = max(1, round_up(-(-depth // splits), unit))
     splits = max(1, -(-depth // chunk))
 
-    padded = round_up(chunk, code.unit)
+    padded = round_up(chunk, unit)
     # Few tiles have long blocks of depth; many need the packed operand fewer times.
-    fewest = code.most_tiles if deep and not what.gathered.aliased else FEW_TILES
-    while tiles_a_group > fewest and tiles_a_group * (code.lanes * padded + code.slack) > room:
+    fewest = MOST_TILES if deep and not what.gathered.aliased else FEW_TILES
+    while tiles_a_group > fewest and tiles_a_group * (code.lanes * padded + slack) > room:
         tiles_a_group -= 1
     tiles_a_group = -(-tiles // -(-tiles // tiles_a_group))  # equal shares: not four and one
-    block = (room // tiles_a_group - code.slack) // code.lanes // code.unit * code.unit
+    block = (room // tiles_a_group - slack) // code.lanes // unit * unit
     if splits > 1 and block < chunk < 2 * block:
         # For a short block sums would be written and read once more.
         splits = round_up(-(-depth // block), traits.compute_units)
-        chunk = max(1, round_up(-(-depth // splits), code.unit))
-        splits, padded = max(1, -(-depth // chunk)), round_up(chunk, code.unit)
-    block = max(code.unit, min(padded, block))
+        chunk = max(1, round_up(-(-depth // splits), unit))
+        splits, padded = max(1, -(-depth // chunk)), round_up(chunk, unit)
+    block = max(unit, min(padded, block))
     partial = 0
     if splits > 1 or block < chunk:
         tile = code.rows * code.vectors * code.width
         partial = splits * what.groups * tiles * packed_tiles * tile
-    depth_padded = max(1, round_up(depth, code.unit))
+    depth_padded = max(1, round_up(depth, unit))
     packed = what.groups * packed_tiles * depth_padded * code.packed_lanes
     return _Cut(
         tiles=tiles,

@@ -13,7 +13,7 @@ weight gradient the other way round, and a matrix has one digit of each.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clprim.dtypes import AnyDType
 from clprim.plan.epilogue import NO_EPILOGUE, Epilogue, is_position
@@ -188,6 +188,16 @@ class Contraction:
         """The array whose neighbours decide what becomes columns."""
         return self.y if self.plain is None else self.plain
 
+    @property
+    def unshuffled(self) -> Contraction:
+        """The same sums, stored with outputs as channels where they become pixels."""
+        if self.plain is None:
+            return self
+        packed = replace(self.packed, digits=None)
+        return replace(
+            self, packed=packed, y=self.plain, epilogue=NO_EPILOGUE, digits=None, plain=None
+        )
+
 
 def span_of(strides: Digits, sizes: Digits) -> int:
     """Returns how many elements numbers of such digits span at most."""
@@ -219,3 +229,8 @@ def moved_bytes(what: Contraction) -> int:
     packed = what.groups * what.outputs * depth * what.value.itemsize
     results = what.groups * lanes * what.outputs
     return read + packed + results * sum(o.dtype.itemsize for o in stored)
+
+
+def result_bytes(what: Contraction) -> int:
+    """Returns the bytes of the result."""
+    return what.groups * math.prod(what.lanes) * what.outputs * what.y.dtype.itemsize

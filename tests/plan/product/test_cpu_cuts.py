@@ -8,62 +8,16 @@ import numpy as np
 from clprim.plan.conv.dense import CPU, dense_convolution
 from clprim.plan.conv.lowering import contractions, forward
 from clprim.plan.product.dense import dense_product
-from clprim.plan.product.in_place import plan_in_place
-from clprim.plan.product.in_place_tile import FEW_ROWS
+from clprim.plan.product.in_place import FEW_ROWS, plan_in_place
+from clprim.plan.product.outline import _outlines, best_outline, ordered_tiles
 from clprim.plan.product.panels import plan_panels
-from clprim.plan.product.register_tile import SPARE, Tile, choose_tile, near_tiles, register_tiles
+from clprim.plan.product.register_tile import SPARE, Tile, tiles_of
 
 
 def _pixels(channels, outputs, traits=CPU):
     """The kernel of a convolution of single pixels."""
     image = dense_convolution(8, channels, 14, outputs, 1, last=True)
     return plan_in_place(forward(image), traits).main.code
-
-
-def test_rows_of_matrices_are_few():
-    # Rows that share places of a cache always; others unless two vectors have all outputs.
-    assert _pixels(1024, 16).rows <= FEW_ROWS < _pixels(1040, 32).rows
-    wide = _pixels(1040, 256)
-    assert (wide.rows, wide.vectors) == (6, 4)
-    assert wide.step == 0  # no kernel for each number of channels
-
-
-def test_few_rows_of_matrices_are_divided():
-    def tile(images, channels, outputs):
-        image = dense_convolution(images, channels, 14, outputs, 1, last=True)
-        code = plan_in_place(forward(image), CPU).main.code
-        return code.rows, code.vectors
-
-    assert tile(1, 96, 576) == (4, 4)
-    assert tile(8, 96, 576) == (6, 4)
-
-
-def test_columns_far_apart_are_packed():
-    def in_place(images, channels, size, outputs):
-        planes = dense_convolution(images, channels, size, outputs, 1)
-        return plan_in_place(forward(planes), CPU) is not None
-
-    assert not in_place(8, 96, 112, 16)
-    assert in_place(8, 96, 112, 2)
-    assert in_place(8, 32, 112, 16)  # few lines
-    assert in_place(1, 96, 28, 16)  # few products
-    assert in_place(8, 144, 28, 14)  # likewise
-
-
-def test_brief_windows_store_whole_pixels():
-    def tile(channels, outputs, **options):
-        image = dense_convolution(8, channels, 112, outputs, **options)
-        code = plan_in_place(forward(image), CPU).main.code
-        return code.rows, code.vectors
-
-    assert tile(3, 64, last=True) == (6, 4)
-    assert tile(3, 48, last=True) == (8, 3)
-    assert tile(3, 32, last=True) == (16, 1)
-    assert tile(3, 64, kernel=5, last=True) == (6, 4)
-    # Not of stride 2, nor where sums are transposed, nor where windows are large.
-    assert tile(3, 32, last=True, stride=2)[0] > FEW_ROWS
-    assert tile(3, 64)[0] > FEW_ROWS
-    assert tile(32, 64, last=True)[0] > FEW_ROWS
 
 
 def test_results_that_no_cache_holds_go_past_it():
@@ -89,44 +43,50 @@ def test_results_that_no_cache_holds_go_past_it():
     assert not code(8, 64, 112, 96).streaming
 
 
-def test_tiles_that_pass_the_cache_store_little_at_once():
-    def tile(channels, outputs, kernel=1, **options):
-        image = dense_convolution(32, channels, 112, outputs, kernel, last=True, **options)
-        code = plan_in_place(forward(image), CPU).main.code
-        return code.rows, code.vectors
+def test_the_tile_that_is_chosen_costs_least():
+    for what in (
+        dense_product(96, 128, 64),
+        dense_product(5, 123, 631),
+        forward(dense_convolution(2, 32, 14, 64, last=True)),
+        forward(dense_convolution(2, 32, 14, 64)),
+        forward(dense_convolution(2, 64, 14, 32, 1)),
+    ):
+        least, outline, _ = best_outline(what, CPU, None)
+        for tile in ordered_tiles(what, CPU, 99):
+            other = best_outline(what, CPU, tile)
+            assert other is None or other[1].tile == tile
+            assert other is None or other[0] >= 0.98 * least, (tile, outline.tile)
+        assert outline.tile.rows * outline.tile.vectors >= 8  # else sums wait for each other
 
-    assert tile(3, 64, 3) == (16, 1)
-    assert tile(3, 96, 3, stride=2) == (14, 1)
-    assert tile(16, 96)[1] == 1
-    assert tile(16, 256) == (4, 4)
-    assert tile(16, 96, epilogue="y0 += x0;") == (4, 2)
-    assert tile(64, 96) == (8, 2)
-    assert tile(64, 144) == (8, 3)
+
+def test_many_rows_have_a_constant_step():
+    for rows, step in (FEW_ROWS, 0), (13, 1040):
+        what = forward(dense_convolution(8, 1040, 14, 64, 1, last=True))
+        assert plan_in_place(what, CPU, Tile(rows, 2)).main.code.step == step
 
 
-def test_pixels_of_small_windows_are_columns():
-    def code(channels, size, outputs, kernel=3, **options):
-        image = dense_convolution(8, channels, size, outputs, kernel, **options)
+def test_pixels_of_every_second_column_are_sorted():
+    def code(channels, size, outputs, **options):
+        image = dense_convolution(8, channels, size, outputs, **options)
         return plan_in_place(forward(image), CPU).main.code
 
-    for size, outputs, rows in ((224, 64, 16), (63, 24, 12), (56, 48, 16), (30, 20, 10)):
-        found = code(3, size, outputs)
-        assert (found.gathered, found.rows, found.vectors) == ("columns", rows, 1)
-    # Transposing sums costs less than what vectors waste at the ends of lines, or than deep sums;
-    # many rows are transposed at the cost of few.
-    assert code(3, 33, 64).planar and code(3, 33, 64).rows == 12
-    assert code(3, 36, 64).planar and code(3, 36, 64).rows == 12
-    assert not code(3, 33, 48).planar
-    assert not code(3, 66, 64).planar
-    assert code(3, 20, 64).planar
-    assert code(4, 56, 32, 5).planar
-    assert not code(4, 112, 32, 5).planar
-    assert code(32, 112, 64).planar
-    # Of a stride of 2, every second one.
-    strided = code(3, 112, 64, stride=2)
+    strided = code(3, 112, 16, stride=2)
     assert (strided.gathered, strided.alternate) == ("columns", True)
-    assert code(8, 112, 64, stride=2).planar
     assert code(3, 112, 64, stride=3).planar
+    assert code(8, 14, 64, stride=2).planar
+
+
+def test_lines_of_a_few_places_of_a_cache_are_far():
+    def far(size, channels):
+        what = forward(dense_convolution(8, channels, size, 64, 1))
+        (columns,) = (
+            o for o in _outlines(what, CPU, Tile(13, 2)) if o.what.gathered.bounds is None
+        )
+        return columns.work.far / columns.work.steps
+
+    assert far(28, 64) == 0
+    assert far(32, 64) == 2  # a multiple of half a page apart
+    assert far(56, 512) == 2  # more pages than a processor knows at a time
 
 
 def test_few_planes_are_read_in_place():
@@ -137,85 +97,6 @@ def test_few_planes_are_read_in_place():
     for channels in (1, 2, 3):
         assert code(channels, 8).gathered == "columns"
         assert code(channels, 8, kernel=5).gathered == "columns"
-    # Lines may waste a half of their vectors, but one output is read by as few as there are.
-    for size, outputs, tile in ((33, 8, (8, 1)), (17, 3, (4, 1)), (66, 1, (1, 1))):
-        image = dense_convolution(8, 64, size, outputs)
-        found = plan_in_place(forward(image), CPU).main.code
-        assert (found.gathered, found.rows, found.vectors) == ("columns", *tile)
-    for outputs in (1, 3, 12):  # columns with a step are no vectors, unless they are sorted first
-        assert code(3, outputs, stride=2).alternate
-        assert code(3, outputs, stride=3).planar
-        assert code(32, outputs, stride=2).planar
-
-
-def test_tiles_leave_room_beside_sums():
-    for traits in (CPU, replace(CPU, vector_bytes=32)):
-        registers = traits.sums + SPARE
-        tiles = list(register_tiles(traits))
-        assert all((rows + 1) * vectors < registers for rows, vectors in tiles)
-        near = near_tiles(56, 256, 4, traits, len(tiles))
-        assert {(tile.rows, tile.vectors) for tile in near} <= set(tiles)
-        assert not Tile(7, 4).fits(4, 1, traits)
-        chosen = choose_tile(392, 512, 4, traits, plain=False)
-        assert (chosen.rows, chosen.vectors) == ((12, 2) if traits is CPU else (6, 2))
-        # Compilers are better at 14 rows where nothing follows the sums.
-        chosen = choose_tile(392, 512, 4, traits, plain=True)
-        assert (chosen.rows, chosen.vectors) == ((14, 2) if traits is CPU else (6, 2))
-
-
-def test_near_matrices_are_not_prefetched_and_have_few_columns():
-    prefetching = replace(CPU, prefetch=True)
-
-    def code(rows, traits=prefetching):
-        return plan_in_place(dense_product(rows, 256, 256), traits).main.code
-
-    near, odd, far = code(256), code(262), code(4096)
-    assert (near.rows, near.vectors, near.prefetch) == (8, 2, None)
-    assert (odd.rows, odd.vectors, odd.prefetch) == (6, 4, None)
-    assert far.prefetch.what == "lanes"
-    few = code(256, replace(prefetching, vector_bytes=32))
-    assert few.rows * few.vectors <= 12
-
-
-def test_matrices_of_few_sums_are_divided_by_their_tiles():
-    def tile(lanes, outputs):
-        code = plan_in_place(dense_product(lanes, outputs, 512), CPU).main.code
-        return code.rows, code.vectors
-
-    assert tile(784, 192) == tile(784, 256) == (4, 4)
-    assert tile(784, 512) == tile(782, 256) == (6, 4)
-    assert tile(784, 260) != (4, 4)  # four vectors do not divide the outputs
-
-
-def test_columns_waste_little_at_the_ends_of_lines():
-    def tile(channels, size, outputs, traits=CPU):
-        planes = dense_convolution(8, channels, size, outputs, 1)
-        code = plan_in_place(forward(planes), traits).main.code
-        return code.rows, code.vectors
-
-    assert tile(64, 56, 64) == (4, 4)  # 6 rows would compute 66 outputs
-    assert tile(64, 56, 256) == (6, 4)
-    assert tile(512, 28, 128) == (13, 2)  # 4 vectors would compute 832 pixels of 784
-    assert tile(1024, 14, 512) == (14, 2)
-    rows, vectors = tile(512, 28, 128, replace(CPU, vector_bytes=32))
-    assert rows * vectors <= 12
-
-
-def test_pixels_that_vectors_waste_become_rows():
-    room = replace(CPU, local_memory=256 << 10)
-
-    def code(images, channels, size, outputs, traits=room):
-        planes = dense_convolution(images, channels, size, outputs, 1)
-        return plan_in_place(forward(planes), traits).main.code
-
-    for layer in (8, 1024, 14, 512), (8, 256, 9, 128), (1, 960, 7, 64):
-        planes = code(*layer)
-        assert planes.planar and planes.row_buffer
-    assert planes.rows == 7
-    assert not code(8, 1024, 14, 512, CPU).planar  # nor where there is no room for a row buffer
-    assert not code(8, 1024, 14, 64).planar  # few outputs do not pay for the copy
-    assert not code(1, 1024, 14, 512).planar
-    assert not code(8, 1024, 28, 512).planar
 
 
 def test_long_rows_are_not_prefetched_where_sums_leave_no_pause():
@@ -270,7 +151,8 @@ def test_lanes_far_apart_are_packed_by_squares():
 
 def _panels(what, local_memory=1 << 18):
     """The kernel of panels on two cores, and the numbers that it is given."""
-    main = plan_panels(what, replace(CPU, compute_units=2, local_memory=local_memory)).main
+    traits = replace(CPU, compute_units=2, local_memory=local_memory)
+    main = plan_panels(what, traits, Tile(13, 2)).main
     names = (parameter.declaration.split()[-1] for parameter in main.code.parameters)
     return main.code, dict(zip(names, main.arguments, strict=True))
 
@@ -287,7 +169,7 @@ def test_panels_of_long_depths_have_many_tiles():
 
     assert tiles(256, 64, 25088, "TN") == tiles(256, 64, 25000) == (20, 7)  # not 8, 8 and 4
     assert tiles(64, 64, 65536) == (5, 3)  # rows are aliased; not 4 and 1
-    assert tiles(2048, 2048, 2048, "TN") == (147, 4)  # not deep
+    assert tiles(2048, 2048, 2048, "TN") == (158, 4)  # not deep
 
 
 def test_tiles_fit_panels_of_any_size():
@@ -326,12 +208,11 @@ def test_short_windows_have_kernels_of_their_own():
         return code(*args).fixed
 
     assert fixed(3, 64, 3, few) == (3, 1, 9)
-    assert fixed(6, 12, 5, few) == (5, 1, 30)
+    assert fixed(6, 12, 5, few) is None
     assert fixed(32, 64, 3, few) is None
     assert fixed(3, 64, 3, CPU) is None
     assert fixed(3, 16, 3, CPU) is None  # loops are faster where registers are 32
     short = code(3, 64, 3, few, last=False)
-    assert not short.planar
     assert short.fixed == (3, 3, 3)
     strided = code(3, 64, 3, few, last=False, stride=2)
     assert strided.planar
@@ -367,17 +248,6 @@ def test_work_groups_keep_all_units_busy_to_the_end():
             assert most <= 1.04 * fair, (layer, units, most, fair)
 
 
-def test_few_pixels_do_not_pay_for_a_packed_operand():
-    def stages(images, channels, size, outputs):
-        image = dense_convolution(images, channels, size, outputs, 1, direction="input")
-        return plan_in_place(forward(image), replace(CPU, local_memory=256 << 10)).stages
-
-    (lone,) = stages(1, 96, 14, 64)
-    assert lone.code.planar and lone.code.passed_in_place
-    _, main = stages(8, 128, 28, 128)
-    assert main.code.gathered == "columns" and not main.code.row_buffer
-
-
 def test_gradients_of_pixels_gather_nothing():
     def bounds(kernel, **options):
         image = dense_convolution(2, 8, 12, 16, kernel, direction="input", **options)
@@ -387,3 +257,24 @@ def test_gradients_of_pixels_gather_nothing():
     assert bounds(1, stride=2)[0] is False
     assert bounds(1, padding=1) == [False]  # what lies outside of the image has no gradient
     assert bounds(3) == [True]
+
+
+def test_tiles_leave_room_beside_sums():
+    for traits in (CPU, replace(CPU, vector_bytes=32)):
+        registers = traits.sums + SPARE
+        assert all(
+            (tile.rows + 1) * tile.vectors < registers for tile in tiles_of(traits, plain=True)
+        )
+        assert all(tile.fits(4, 1, traits) for tile in tiles_of(traits, plain=True))
+        assert not any(tile.fills(traits) for tile in tiles_of(traits, plain=False))
+        assert not Tile(7, 4).fits(4, 1, traits)
+
+
+def test_near_matrices_are_not_prefetched():
+    prefetching = replace(CPU, prefetch=True)
+
+    def code(rows):
+        return plan_in_place(dense_product(rows, 256, 256), prefetching).main.code
+
+    assert code(256).prefetch is None
+    assert code(4096).prefetch.what == "lanes"

@@ -1,0 +1,40 @@
+"""The shape of a tile that stays in registers, as cuts and costs see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a cut asks of tiles; kernels' code says the same.
+
+    Attributes:
+        rows, vectors, width: Of a tile, and elements of a vector.
+        panel: Elements of local memory.
+        lanes_are_rows: Whether lanes are rows, else columns.
+        transposed, alternate: Of columns; see `Reading`.
+    """
+
+    rows: int
+    vectors: int
+    width: int
+    panel: int
+    lanes_are_rows: bool
+    transposed: bool
+    alternate: bool
+
+    @property
+    def lanes(self) -> int:
+        """Gathered lanes of a tile."""
+        return self.rows if self.lanes_are_rows else self.vectors * self.width
+
+    @property
+    def packed_lanes(self) -> int:
+        """Outputs of a tile."""
+        return self.vectors * self.width if self.lanes_are_rows else self.rows
+
+    @property
+    def gathered(self) -> str:
+        """What lanes are."""
+        return "rows" if self.lanes_are_rows else "columns"
