@@ -122,7 +122,7 @@ def _stored(device: Device, a: Node, b: Node, k: int) -> Node | None:
     except (ClprimError, NoPlanError, ValueError):
         return None
     # Winograd's tiles store rows: of images one pixel wide these are elements, not vectors.
-    narrow = made.writes[0].shape[-1] == 1 and made.writes[0].size > _FEW
+    narrow = made.writes[0].shape[-1:] == (1,) and made.writes[0].size > _FEW
     tiles = any(stage.template.startswith("conv/winograd/") for stage in made.plan.stages)
     return None if narrow and tiles else made
 

@@ -1,10 +1,13 @@
 """Joined strings read what the nodes that they are made of read."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import clprim as cp
 from clprim import ops
+from clprim.call.signature import Calls
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -53,3 +56,13 @@ def test_images_one_pixel_wide_are_stored_before_functions_of_them_run(device):
     nodes = compiled.graph(*given).nodes
     tiles = any("winograd" in s.template for n in nodes for s in n.plan.stages)
     assert len(nodes) == (2 if tiles else 1)
+
+
+def test_a_product_without_dimensions_is_stored_with_what_follows(device, monkeypatch):
+    gpu = dataclasses.replace(device.traits, is_cpu=False, vector_bytes=16, sub_groups=())
+    monkeypatch.setitem(device.__dict__, "traits", gpu)  # a CPU's products of lines are reductions
+    Calls.forget()
+    compiled = cp.jit(lambda x, y: ops.matmul(x, y) * 3)
+    x = cp.asarray(np.arange(6, dtype=np.float32))
+    assert compiled(x, x).get() == 3 * 55
+    assert len(compiled.graph(x, x).nodes) == 1
