@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from clprim.graph.apart import apart
 from clprim.graph.graph import Graph
 from clprim.graph.replay import Replay
 from clprim.graph.text import Names, kind_text
@@ -18,7 +19,7 @@ class Ready(Protocol):
 
 
 def explained(compiled: Ready) -> str:
-    """Returns a table of kernels in order, the notes of passes, and the memory between kernels."""
+    """Returns a table of kernels, memory between them, notes of passes, and what stands alone."""
     replay, before = compiled.replay, compiled.traced
     names = Names(replay.graph)
     rows = []
@@ -46,5 +47,6 @@ def explained(compiled: Ready) -> str:
         format_table(headers, rows, align="rllllrrl"),
         "",
         *dict.fromkeys(replay.graph.notes),
+        *apart(replay.graph, names),
     ]
     return "\n".join(lines)
