@@ -194,7 +194,7 @@ def test_nothing_is_kept_alive():
 
 
 def test_profiles_time_repeated_calls():
-    x = cp.asarray(numbers((4, 3, 5, 5)))
+    x = cp.asarray(numbers((4, 3, 5, 5)), memory_format="channels_last")
     found = []
     for _ in range(2):
         with cp.profile() as timed:

@@ -4,12 +4,12 @@
 //
 //                columns: 2 vectors of 16
 //            +------------------------+
-//            |  b: a row a step       |      A tile of 14 rows x 32 columns stays in registers while
+//            |  b: a row a step       |      A tile of 7 rows x 32 columns stays in registers while
 //            +------------------------+      depth passes by. The last tile of a line of lanes begins early
 //     +---+  +------------------------+      enough to end with it; what it shares with the tile before is
 //     | a |  |                        |      stored once.
 //     |   |  |                        |
-//     |   |  |  sum,  14 rows         |      A work-item takes some lines of lanes, or a part of one, and
+//     |   |  |  sum,   7 rows         |      A work-item takes some lines of lanes, or a part of one, and
 //     |   |  |                        |      passes all packed tiles by.
 //     +---+  +------------------------+
 //
@@ -78,10 +78,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     const index_t x_at = x_start + group * x_group + image * x_lane_0;
     __local float row_buffer[8192];
     const int above = first_row * row_lane_1 + row_start;
-    const index_t first_lane = min(first_tile * 14, lane_2 - 14);
+    const index_t first_lane = min(first_tile * 7, lane_2 - 7);
     const int left = first_lane * column_lane_2 + column_start;
     const int buffer_height = (last_row - first_row - 1) * row_lane_1 + (depth_0 - 1) * row_depth_0 + 1;
-    const int buffer_width = (min(last_tile * 14, lane_2) - first_lane - 1) * column_lane_2
+    const int buffer_width = (min(last_tile * 7, lane_2) - first_lane - 1) * column_lane_2
         + (depth_1 - 1) * column_depth_1 + 1;
     const index_t x_row = x_at - row_start * x_pixel_row - column_start * x_pixel;
     __local float *to = row_buffer;
@@ -130,7 +130,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
             to += count;
         }
     }
-    const index_t step = 32;
+    const index_t step = column_lane_2 * depth_2;
     const index_t row_step = row_lane_1 * buffer_width * depth_2;
     const index_t tap_row = row_depth_0 * buffer_width * depth_2;
     const index_t tap_column = column_depth_1 * depth_2;
@@ -165,16 +165,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 __global const float *strip = packed
                     + (group * packed_tiles + other) * depth_padded * 32;
                 const index_t *y0_outputs = y0_outputs_of + (other - some) * 32;
-                const index_t first = min(tile * 14, lane_2 - 14);
-                const int shared = tile * 14 - first;
+                const index_t first = min(tile * 7, lane_2 - 7);
+                const int shared = tile * 7 - first;
                 __local const float *corner_here = corner + (line - first_row) * row_step + first * step;
                 const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
                 const index_t column = other * 32;
-                const int rows_left = 14;
+                const int rows_left = 7;
                 const int columns_left = min((index_t)32, outputs - column);
-                float16 sum[14][2];
+                float16 sum[7][2];
                 #pragma unroll
-                for (int j = 0; j < 14; ++j)
+                for (int j = 0; j < 7; ++j)
                     #pragma unroll
                     for (int v = 0; v < 2; ++v)
                         sum[j][v] = 0;
@@ -191,7 +191,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 for (int v = 0; v < 2; ++v)
                                     row[v] = vload16(v, b + u * 32);
                                 #pragma unroll
-                                for (int j = 0; j < 14; ++j) {
+                                for (int j = 0; j < 7; ++j) {
                                     const float16 factor = a[j * step + u];
                                     #pragma unroll
                                     for (int v = 0; v < 2; ++v)
@@ -210,7 +210,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 for (int v = 0; v < 2; ++v)
                                     row[v] = vload16(v, b + u * 32);
                                 #pragma unroll
-                                for (int j = 0; j < 14; ++j) {
+                                for (int j = 0; j < 7; ++j) {
                                     const float16 factor = a[j * step + u];
                                     #pragma unroll
                                     for (int v = 0; v < 2; ++v)
@@ -224,7 +224,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     }
                 if (columns_left >= 32) {
                     #pragma unroll
-                    for (int j = 0; j < 14; ++j)
+                    for (int j = 0; j < 7; ++j)
                         if (j >= shared && j < rows_left) {
                             #pragma unroll
                             for (int v = 0; v < 2; ++v) {
@@ -236,9 +236,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     continue;
                 }
                 // At the edges, and where columns do not lie side by side: element by element.
-                float elements[448];
+                float elements[224];
                 #pragma unroll
-                for (int j = 0; j < 14; ++j)
+                for (int j = 0; j < 7; ++j)
                     #pragma unroll
                     for (int v = 0; v < 2; ++v)
                         vstore16(sum[j][v], j * 2 + v, elements);

@@ -2,14 +2,14 @@
 // matrix. Its lanes are rows: along depth their elements are neighbours, and from lane to lane it is
 // always the same step.
 //
-//                columns: 2 vectors of 16
+//                columns: 4 vectors of 16
 //            +------------------------+
-//            |  b: a row a step       |      A tile of 7 rows x 32 columns stays in registers while
+//            |  b: a row a step       |      A tile of 4 rows x 64 columns stays in registers while
 //            +------------------------+      depth passes by. The last tile of a line of lanes begins early
 //     +---+  +------------------------+      enough to end with it; what it shares with the tile before is
 //     | a |  |                        |      stored once.
 //     |   |  |                        |
-//     |   |  |  sum,   7 rows         |      A work-item takes some lines of lanes, or a part of one, and
+//     |   |  |  sum,   4 rows         |      A work-item takes some lines of lanes, or a part of one, and
 //     |   |  |                        |      passes all packed tiles by.
 //     +---+  +------------------------+
 //
@@ -76,10 +76,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     const index_t x_at = x_start + group * x_group + image * x_lane_0;
     __local float row_buffer[8192];
     const int above = first_row * row_lane_1 + row_start;
-    const index_t first_lane = min(first_tile * 7, lane_2 - 7);
+    const index_t first_lane = min(first_tile * 4, lane_2 - 4);
     const int left = first_lane * column_lane_2 + column_start;
     const int buffer_height = (last_row - first_row - 1) * row_lane_1 + (depth_0 - 1) * row_depth_0 + 1;
-    const int buffer_width = (min(last_tile * 7, lane_2) - first_lane - 1) * column_lane_2
+    const int buffer_width = (min(last_tile * 4, lane_2) - first_lane - 1) * column_lane_2
         + (depth_1 - 1) * column_depth_1 + 1;
     const index_t x_row = x_at - row_start * x_pixel_row - column_start * x_pixel;
     __local float *to = row_buffer;
@@ -140,70 +140,70 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
             for (index_t tile = first_tile; tile < last_tile; ++tile)
             for (index_t other = some; other < min(some + packed_a_tile, packed_last); ++other) {
                 __global const float *strip = packed
-                    + (group * packed_tiles + other) * depth_padded * 32;
-                const index_t first = min(tile * 7, lane_2 - 7);
-                const int shared = tile * 7 - first;
+                    + (group * packed_tiles + other) * depth_padded * 64;
+                const index_t first = min(tile * 4, lane_2 - 4);
+                const int shared = tile * 4 - first;
                 __local const float *corner_here = corner + (line - first_row) * row_step + first * step;
                 const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
-                const index_t column = other * 32;
-                const int rows_left = 7;
-                const int columns_left = min((index_t)32, outputs - column);
-                float16 sum[7][2];
+                const index_t column = other * 64;
+                const int rows_left = 4;
+                const int columns_left = min((index_t)64, outputs - column);
+                float16 sum[4][4];
                 #pragma unroll
-                for (int j = 0; j < 7; ++j)
+                for (int j = 0; j < 4; ++j)
                     #pragma unroll
-                    for (int v = 0; v < 2; ++v)
+                    for (int v = 0; v < 4; ++v)
                         sum[j][v] = 0;
                 for (int tap_0 = 0; tap_0 < depth_0; ++tap_0)
                     for (int tap_1 = 0; tap_1 < taps; ++tap_1) {
                         __local const float *a = corner_here + tap_0 * tap_row + tap_1 * tap_column;
-                        __global const float *b = strip + (tap_0 * taps + tap_1) * run * 32;
+                        __global const float *b = strip + (tap_0 * taps + tap_1) * run * 64;
                         int left_over = run;
                         for (; left_over >= 4; left_over -= 4) {
                             #pragma unroll
                             for (int u = 0; u < 4; ++u) {
-                                float16 row[2];
+                                float16 row[4];
                                 #pragma unroll
-                                for (int v = 0; v < 2; ++v)
-                                    row[v] = vload16(v, b + u * 32);
+                                for (int v = 0; v < 4; ++v)
+                                    row[v] = vload16(v, b + u * 64);
                                 #pragma unroll
-                                for (int j = 0; j < 7; ++j) {
+                                for (int j = 0; j < 4; ++j) {
                                     const float16 factor = a[j * step + u];
                                     #pragma unroll
-                                    for (int v = 0; v < 2; ++v)
+                                    for (int v = 0; v < 4; ++v)
                                         sum[j][v] = factor * row[v] + sum[j][v];
                                 }
                             }
                             a += 4;
-                            b += 128;
+                            b += 256;
 
                         }
                         for (; left_over > 0; --left_over) {
                             #pragma unroll
                             for (int u = 0; u < 1; ++u) {
-                                float16 row[2];
+                                float16 row[4];
                                 #pragma unroll
-                                for (int v = 0; v < 2; ++v)
-                                    row[v] = vload16(v, b + u * 32);
+                                for (int v = 0; v < 4; ++v)
+                                    row[v] = vload16(v, b + u * 64);
                                 #pragma unroll
-                                for (int j = 0; j < 7; ++j) {
+                                for (int j = 0; j < 4; ++j) {
                                     const float16 factor = a[j * step + u];
                                     #pragma unroll
-                                    for (int v = 0; v < 2; ++v)
+                                    for (int v = 0; v < 4; ++v)
                                         sum[j][v] = factor * row[v] + sum[j][v];
                                 }
                             }
                             a += 1;
-                            b += 32;
+                            b += 64;
 
                         }
                     }
-                if (columns_left >= 32) {
+                if (columns_left >= 64) {
                     #pragma unroll
-                    for (int j = 0; j < 7; ++j)
+                    for (int j = 0; j < 4; ++j)
                         if (j >= shared && j < rows_left) {
                             #pragma unroll
-                            for (int v = 0; v < 2; ++v) {
+                            for (int v = 0; v < 4; ++v) {
                                 const int c = v * 16;
                                 float16 y0 = sum[j][v];
                                 y0 += beta * (vload16(0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel));
@@ -213,21 +213,21 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     continue;
                 }
                 // At the edges, and where columns do not lie side by side: element by element.
-                float elements[224];
+                float elements[256];
                 #pragma unroll
-                for (int j = 0; j < 7; ++j)
+                for (int j = 0; j < 4; ++j)
                     #pragma unroll
-                    for (int v = 0; v < 2; ++v)
-                        vstore16(sum[j][v], j * 2 + v, elements);
+                    for (int v = 0; v < 4; ++v)
+                        vstore16(sum[j][v], j * 4 + v, elements);
                 for (int j = shared; j < rows_left; ++j) {
                     int c = 0;
                     for (; c + 16 <= columns_left; c += 16) {
-                        float16 y0 = vload16(0, elements + j * 32 + c);
+                        float16 y0 = vload16(0, elements + j * 64 + c);
                         y0 += beta * (vload16(0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel));
                         vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                     }
                     for (; c < columns_left; ++c) {
-                        float y0 = elements[j * 32 + c];
+                        float y0 = elements[j * 64 + c];
                         y0 += beta * ((float)y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel]);
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                     }

@@ -4,12 +4,12 @@
 //
 //                columns: 2 vectors of 16
 //            +------------------------+
-//            |  b: a row a step       |      A tile of 14 rows x 32 columns stays in registers while
+//            |  b: a row a step       |      A tile of 7 rows x 32 columns stays in registers while
 //            +------------------------+      depth passes by. The last tile of a line of lanes begins early
 //     +---+  +------------------------+      enough to end with it; what it shares with the tile before is
 //     | a |  |                        |      stored once.
 //     |   |  |                        |
-//     |   |  |  sum,  14 rows         |      A work-item takes some lines of lanes, or a part of one, and
+//     |   |  |  sum,   7 rows         |      A work-item takes some lines of lanes, or a part of one, and
 //     |   |  |                        |      passes all packed tiles by.
 //     +---+  +------------------------+
 //
@@ -127,10 +127,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     const index_t x_at = x_start + group * x_group + image * x_lane_0;
     __local float row_buffer[8192];
     const int above = first_row * row_lane_1 + row_start;
-    const index_t first_lane = min(first_tile * 14, lane_2 - 14);
+    const index_t first_lane = min(first_tile * 7, lane_2 - 7);
     const int left = first_lane * column_lane_2 + column_start;
     const int buffer_height = (last_row - first_row - 1) * row_lane_1 + (depth_0 - 1) * row_depth_0 + 1;
-    const int buffer_width = (min(last_tile * 14, lane_2) - first_lane - 1) * column_lane_2
+    const int buffer_width = (min(last_tile * 7, lane_2) - first_lane - 1) * column_lane_2
         + (depth_1 - 1) * column_depth_1 + 1;
     const index_t x_row = x_at - row_start * x_pixel_row - column_start * x_pixel;
     __local float *to = row_buffer;
@@ -179,7 +179,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
             to += count;
         }
     }
-    const index_t step = 32;
+    const index_t step = column_lane_2 * depth_2;
     const index_t row_step = row_lane_1 * buffer_width * depth_2;
     const index_t tap_row = row_depth_0 * buffer_width * depth_2;
     const index_t tap_column = column_depth_1 * depth_2;
@@ -197,21 +197,25 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
             for (index_t other = some; other < min(some + packed_a_tile, packed_last); ++other) {
                 __global const float *strip = packed
                     + (group * packed_tiles + other) * depth_padded * 32;
-                const index_t first = min(tile * 14, lane_2 - 14);
-                const int shared = tile * 14 - first;
+                const index_t first = min(tile * 7, lane_2 - 7);
+                const int shared = tile * 7 - first;
                 __local const float *corner_here = corner + (line - first_row) * row_step + first * step;
                 const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
                 const index_t bias_line = bias_image;
                 const index_t x0_line = x0_image + line * x0_1 + first * x0_2;
                 const index_t column = other * 32;
-                const int rows_left = 14;
+                const int rows_left = 7;
                 const int columns_left = min((index_t)32, outputs - column);
-                __global const float *y0_ahead = y0_memory + y0_line + column + 14 * y0_2;
-                __global const float *x0_ahead = x0_memory + x0_line + column + 14 * x0_2;
-                int column_ahead = 0;
-                float16 sum[14][2];
+                for (int j = 0; j < rows_left; ++j) {
+                    #pragma unroll
+                    for (int c = 0; c < 32; c += 16) {
+                        prefetch_store(y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel + 7 * y0_2);
+                        prefetch_line(x0_memory + x0_line + j * x0_2 + (column + c) * x0_channel + 7 * x0_2);
+                    }
+                }
+                float16 sum[7][2];
                 #pragma unroll
-                for (int j = 0; j < 14; ++j)
+                for (int j = 0; j < 7; ++j)
                     #pragma unroll
                     for (int v = 0; v < 2; ++v)
                         sum[j][v] = 0;
@@ -225,12 +229,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         for (; left_over >= 4; left_over -= 4) {
                             prefetch_line(ahead + 0);
                             ahead += 16;
-                            prefetch_store(y0_ahead + column_ahead + 0);
-                            prefetch_line(x0_ahead + column_ahead + 0);
-                            column_ahead = (column_ahead + 16) & 31;
-                            y0_ahead += column_ahead ? 0 : y0_2;
-                            x0_ahead += column_ahead ? 0 : x0_2;
-
                             #pragma unroll
                             for (int u = 0; u < 4; ++u) {
                                 float16 row[2];
@@ -238,7 +236,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 for (int v = 0; v < 2; ++v)
                                     row[v] = vload16(v, b + u * 32);
                                 #pragma unroll
-                                for (int j = 0; j < 14; ++j) {
+                                for (int j = 0; j < 7; ++j) {
                                     const float16 factor = a[j * step + u];
                                     #pragma unroll
                                     for (int v = 0; v < 2; ++v)
@@ -257,7 +255,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 for (int v = 0; v < 2; ++v)
                                     row[v] = vload16(v, b + u * 32);
                                 #pragma unroll
-                                for (int j = 0; j < 14; ++j) {
+                                for (int j = 0; j < 7; ++j) {
                                     const float16 factor = a[j * step + u];
                                     #pragma unroll
                                     for (int v = 0; v < 2; ++v)
@@ -271,7 +269,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     }
                 if (columns_left >= 32) {
                     #pragma unroll
-                    for (int j = 0; j < 14; ++j)
+                    for (int j = 0; j < 7; ++j)
                         if (j >= shared && j < rows_left) {
                             #pragma unroll
                             for (int v = 0; v < 2; ++v) {
@@ -286,7 +284,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 290 "kernel"
+#line 288 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                             }
@@ -294,9 +292,9 @@ y0 = max(y0 + x0, 0);
                     continue;
                 }
                 // At the edges, and where columns do not lie side by side: element by element.
-                float elements[448];
+                float elements[224];
                 #pragma unroll
-                for (int j = 0; j < 14; ++j)
+                for (int j = 0; j < 7; ++j)
                     #pragma unroll
                     for (int v = 0; v < 2; ++v)
                         vstore16(sum[j][v], j * 2 + v, elements);
@@ -313,7 +311,7 @@ y0 = max(y0 + x0, 0);
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 317 "kernel"
+#line 315 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                     }
@@ -328,7 +326,7 @@ y0 = max(y0 + x0, 0);
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 332 "kernel"
+#line 330 "kernel"
                         }
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                     }
