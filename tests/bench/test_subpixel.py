@@ -34,7 +34,7 @@ def test_command(tmp_path):
     (page,) = tmp_path.iterdir()
     text = page.read_text(encoding="utf-8")
     assert [line.split(" | ")[4:7] for line in text.splitlines() if line.startswith("| fused")] == [
-        ["21", "0", "0"]
+        ["9", "0", "0"]
     ] * 2
     for part in ("transposing, NHWC", "64→128 of 6 × 10 | NCHW", "PyTorch, NHWC", "--quick"):
         assert part in text

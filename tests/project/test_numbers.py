@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2] / "clprim" / "plan"
 FILES = sorted(ROOT.rglob("*.py"))
 #: How many there are in all; a new one has to be worth another.
-MOST = 195
+MOST = 196
 
 
 def numbers(file):

@@ -27,6 +27,9 @@ CHAINS, SHORT_CHAIN = (64, 48, 32, 16), 4
 # Errors of F(4 × 4), of normally distributed numbers, are to be at most so many times those of sums
 # of products, which add up this many in a row at least, where workers share their depth.
 MOST_ERROR, LEAST_SUM = 2, 550
+# Launches that sums of products take at least. In networks the weights of smaller ones are far, and
+# transformed ones are two to four times as many.
+LEAST = 25
 # Parts of the tiles that weights are worth to be transformed for again.
 MOST_CHUNKS = 2
 # Tiles of a block at least, even where its transforms leave a second cache: all weights are
@@ -173,7 +176,7 @@ def near_winograd(
 def pays_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> bool:
     """Whether a tile is faster than sums of products."""
     sums = math.prod(problem.lanes) * math.prod(problem.depths) * problem.outputs
-    large = problem.groups * sums >= LAUNCH * traits.compute_units
+    large = problem.groups * sums >= LEAST * LAUNCH * traits.compute_units
     return large and winograd_gain(problem, traits, tile) > 1
 
 

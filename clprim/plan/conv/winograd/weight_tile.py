@@ -10,6 +10,7 @@ from clprim.plan.conv.problem import Convolution
 from clprim.plan.conv.winograd.tile import (
     FAR_BYTE,
     INPUT,
+    LEAST,
     LEAST_TILES,
     OUTPUTS,
     TAPS,
@@ -130,5 +131,5 @@ def weight_pays(p: Convolution, traits: DeviceTraits) -> bool:
     """Whether the rule's tile is faster than sums of products."""
     tile = weight_tile(p, traits)
     sums = math.prod(p.y_shape) * math.prod(p.w_shape[1:])
-    large = sums >= LAUNCH * traits.compute_units
+    large = sums >= LEAST * LAUNCH * traits.compute_units
     return large and weight_gain(p, traits, tile) > 1
