@@ -124,6 +124,7 @@ def _seen(full: Any, causal: bool, past: Any, lengths: Any, window: Any) -> list
     if not isinstance(window, (tuple, list)) or len(window) != 2:
         raise DefinitionError(f"{_WHAT}: window={window!r}: expected two numbers")
     before, behind = (whole(_WHAT, "window", n, -1) for n in window)
+    past = past if hasattr(past, "dtype") else whole(_WHAT, "past", past, 0)
     arrays: list[Any] = []
 
     def number(label: str, value: Any) -> str:
@@ -136,7 +137,7 @@ def _seen(full: Any, causal: bool, past: Any, lengths: Any, window: Any) -> list
 
     rules = [] if lengths is None else [f"j < {number('lengths', lengths)}"]
     if causal or max(before, behind) >= 0:
-        at = number("past", past) if hasattr(past, "dtype") else whole(_WHAT, "past", past, 0)
+        at = number("past", past) if hasattr(past, "dtype") else past
         rules += ["j <= i + at"] if causal else []
         rules += [f"j >= i + at - {before}"] if before >= 0 else []
         rules += [f"j <= i + at + {behind}"] if behind >= 0 else []

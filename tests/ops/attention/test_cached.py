@@ -103,6 +103,8 @@ def test_gradients_are_those_of_differences(device, case):
         ({"scores": "all"}, cp.DefinitionError, "products, capped"),
         ({"window": (1,)}, cp.DefinitionError, "two numbers"),
         ({"window": (-2, 1)}, cp.ShapeError, "at least -1"),
+        ({"past": -1}, cp.ShapeError, "past=-1: expected at least 0"),
+        ({"past": "1"}, cp.DTypeError, "an integer for past"),
         ({"is_causal": True, "past": -1}, cp.ShapeError, "at least 0"),
         ({"is_causal": True, "past": 0.5}, cp.DTypeError, "integer"),
         ({"lengths": np.array([1, 2, 3])}, cp.ShapeError, r"expected \(2,\)"),
