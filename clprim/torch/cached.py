@@ -14,6 +14,7 @@ from torch import fx
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
 from torch._guards import detect_fake_mode
 from torch._inductor.output_code import OutputCode
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx._graph_pickler import GraphPickler, Options
 
 from clprim.torch.parts import NOTES
@@ -49,14 +50,18 @@ class Kept(OutputCode):  # type: ignore[misc]
     def prepare_for_serialization(self) -> None:
         """Becomes bytes; PyTorch calls it of a copy."""
         options = Options(ops_filter=None, node_metadata_key_filter=NOTES.__contains__)
-        self._bytes = GraphPickler.dumps(self._module, options)
+        # Constants of the graph are real tensors, which a mode of fake ones would not copy.
+        with unset_fake_temporarily():
+            self._bytes = GraphPickler.dumps(self._module, options)
         self._module = self._program = None
 
     def post_compile(self, example_inputs: Sequence[Any], *_: Any) -> None:
         """Becomes a program, after it was read from disk."""
         what, weights, options = self._told
         if self._program is None:
-            self._module = GraphPickler.loads(self._bytes, detect_fake_mode(example_inputs))
+            mode = detect_fake_mode(example_inputs)
+            with unset_fake_temporarily():
+                self._module = GraphPickler.loads(self._bytes, mode)
             self._program = Program(what, self._module, weights, **options)
 
     def set_triton_bundle(self, _: Any) -> None:
