@@ -229,6 +229,16 @@ class Pointwise(Strings):
         dtypes.require_supported(everything, traits, str(target))
         return Mapped(shape, results, inputs, tuple(scalar_types), in_place)
 
+    def has_kernels(self, problem: Mapped) -> bool:
+        """See `clprim.call.primitive.Primitive.has_kernels`."""
+        expr = self.definition.expr
+        if expr.draws or expr.lookups or expr.dims or not math.prod(problem.shape):
+            return False
+        return all(
+            o.dtype.itemsize > 1 and not any(s % o.dtype.itemsize for s in (o.offset, *o.strides))
+            for o in (*problem.results, *problem.inputs)
+        )
+
     def plan(self, problem: Mapped, traits: DeviceTraits) -> Plan | None:
         """See `clprim.call.primitive.Primitive.plan`."""
         shape, results, inputs, scalars, in_place = problem

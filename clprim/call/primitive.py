@@ -130,6 +130,14 @@ class Primitive(ABC):
         """Plans a problem with what is known of a device beside its traits."""
         return self.plan(problem, device.traits)
 
+    def has_kernels(self, problem: Any) -> bool:
+        """Whether planning a problem for any device is sure to give kernels.
+
+        They draw no random numbers, and write nothing but results.
+        """
+        del problem
+        return False
+
     @abstractmethod
     def names(self, problem: Any) -> Sequence[str]:
         """What the plan calls the arrays of a call, results first."""

@@ -27,6 +27,8 @@ from clprim.runtime.device import Device
 from clprim.traits import DeviceTraits
 
 _NOTHING: dict[str, PackedWeight] = {}
+# Plans of contractions that are remembered; a network has some dozens.
+MOST_PLANS = 512
 
 
 @dataclass(frozen=True)
@@ -130,13 +132,27 @@ class ContractionPrimitive(Primitive):
 
         return self.plan(problem, device.traits, table_for(device))
 
+    def has_kernels(self, problem: Contracted) -> bool:
+        """See `Primitive.has_kernels`."""
+        return bool(problem.problems) and problem.algorithm == "auto"
+
     def plan(
         self, problem: Contracted, traits: DeviceTraits, table: Table = NOTHING_KNOWN
     ) -> Plan | None:
         """See `Primitive.plan`."""
-        family, algorithm = problem.family, problem.algorithm
-        plans = [family.plan(p, traits, algorithm, table, self.what) for p in problem.problems]
+        plans = [self._plan(problem, part, traits, table) for part in problem.problems]
         return Plan.joined(plans) if plans else None
+
+    def _plan(self, whole: Contracted, part: Any, traits: DeviceTraits, table: Table) -> Plan:
+        """Plans one of the problems; networks have equal ones many times."""
+        key = whole.family.name, part, traits, whole.algorithm
+        found = table.plans.get(key)
+        if found is None:
+            if len(table.plans) >= MOST_PLANS:
+                table.plans.clear()
+            found = whole.family.plan(part, traits, whole.algorithm, table, self.what)
+            table.plans[key] = found
+        return found
 
 
 def contract(

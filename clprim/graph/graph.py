@@ -15,7 +15,6 @@ from typing import Any
 
 from clprim.call.packed import PackedWeight
 from clprim.call.primitive import NoPlanError, Primitive, Request
-from clprim.call.product import Contracted
 from clprim.errors import ClprimError
 from clprim.graph.text import graph_text
 from clprim.plan.kernel import Plan
@@ -84,7 +83,7 @@ class Node:
         options: What else the primitive was told.
         kept: By the primitive's names: weights that stay.
         problem: What is computed.
-        planning: The kernels, or what plans those of a contraction when they are asked for.
+        planning: The kernels, or what plans them when they are asked for.
         line: Of the program that made the call.
     """
 
@@ -129,26 +128,23 @@ def planning_of(
 ) -> Plan | Callable[[], Plan] | None:
     """Returns the kernels of a node, or what plans them; None where nothing is to run.
 
-    A contraction has always some, and passes mostly make another one of it, with other kernels.
+    What has kernels for sure is planned when they are asked for, as passes mostly make another
+    node of it.
 
     Raises:
         ClprimError, NoPlanError: What the primitive says.
     """
-    if isinstance(problem, Contracted) and problem.problems and problem.algorithm == "auto":
-        found: list[Plan] = []
+    if not primitive.has_kernels(problem):
+        plan = primitive.planned(problem, device)
+        return plan if plan is not None and plan.stages else None
+    found: list[Plan] = []
 
-        def later() -> Plan:
-            if not found:
-                found.append(primitive.planned(problem, device))  # type: ignore[arg-type]
-            return found[0]
+    def later() -> Plan:
+        if not found:
+            found.append(primitive.planned(problem, device))  # type: ignore[arg-type]
+        return found[0]
 
-        return later
-    return _planned(primitive, problem, device)
-
-
-def _planned(primitive: Primitive, problem: Any, device: Device) -> Plan | None:
-    plan = primitive.planned(problem, device)
-    return plan if plan is not None and plan.stages else None
+    return later
 
 
 def planned(
@@ -160,8 +156,6 @@ def planned(
     options: Any = None,
     kept: Mapping[str, PackedWeight] = NOTHING,
     line: str = "",
-    *,
-    later: bool = False,
 ) -> Node:
     """Returns a node whose results are given.
 
@@ -174,8 +168,6 @@ def planned(
         options: What else the primitive is told.
         kept: Weights that stay.
         line: Of the program.
-        later: Whether a contraction is planned when its kernels are asked for: passes that follow
-            mostly make another one of it.
 
     Raises:
         ClprimError: What the primitive refuses.
@@ -184,7 +176,7 @@ def planned(
     """
     request = Request(tuple(reads), tuple(numbers), tuple(writes), options, frozenset(kept))
     problem = primitive.problem(request, device)
-    plan = (planning_of if later else _planned)(primitive, problem, device)
+    plan = planning_of(primitive, problem, device)
     if plan is None:
         raise ValueError("nothing is to run")
     if primitive.outputs(problem) != request.outs:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Protocol
 
-from clprim.plan.kernel import Choice, power_of_two
+from clprim.plan.kernel import Choice, Plan, power_of_two
 from clprim.traits import DeviceTraits
 
 # Of files of tables: those of another one are not read.
@@ -89,10 +89,12 @@ class Table:
         choices: What is better than the rule.
         timed: Classes that were timed on the device itself, with the version of clprim that did
             it: there the rule may have won.
+        plans: What was planned by it, for whoever plans.
     """
 
     choices: Mapping[Key, Choice] = field(default_factory=dict)
     timed: Mapping[Key, str] = field(default_factory=dict)
+    plans: dict[Any, Plan] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def choice(self, family: Listed, problem: Any) -> Choice | None:
         """Returns what stands in the table for a problem of a family."""

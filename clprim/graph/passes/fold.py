@@ -87,7 +87,7 @@ def _folded(device: Device, a: Node, b: Node, k: int) -> Node | None:
         told = options._replace(bias=True)
         kept = {} if (weight := buffer_of(w).weight) is None else {"w": weight}
         rest = a.numbers, told, kept, a.line or b.line
-        return planned(device, a.primitive, reads, b.writes, *rest, later=True)
+        return planned(device, a.primitive, reads, b.writes, *rest)
     except (ClprimError, NoPlanError, ValueError, TypeError):
         return None
 

@@ -122,9 +122,10 @@ def _stored(device: Device, a: Node, b: Node, k: int) -> Node | None:
     except (ClprimError, NoPlanError, ValueError):
         return None
     # Winograd's tiles store rows: of images one pixel wide these are elements, not vectors.
-    narrow = made.writes[0].shape[-1:] == (1,) and made.writes[0].size > _FEW
+    if made.writes[0].shape[-1:] != (1,) or made.writes[0].size <= _FEW:
+        return made
     tiles = any(stage.template.startswith("conv/winograd/") for stage in made.plan.stages)
-    return None if narrow and tiles else made
+    return None if tiles else made
 
 
 def _alike(dtype: AnyDType, stored: AnyDType) -> bool:
