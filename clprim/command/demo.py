@@ -20,7 +20,7 @@ import clprim as cp
 from clprim.command.excerpt import colour, excerpt, paint
 from clprim.command.picture import png, terminal_picture
 from clprim.errors import ClprimError, ShapeError
-from clprim.plan.reduction.schedule import LONGEST_CHAIN
+from clprim.plan.machine import CHAIN
 from clprim.runtime.progress import waiting
 from clprim.text_table import format_table
 
@@ -195,7 +195,7 @@ def _check(images: Host, s: cp.Array, s2: cp.Array, y: cp.Array) -> bool:
     exact = images.astype(np.float64)
     axes = (0, 2, 3)
     mean, variance = exact.mean(axes, keepdims=True), exact.var(axes, keepdims=True)
-    sums_allowed = float(np.finfo(np.float32).eps) * LONGEST_CHAIN**0.5
+    sums_allowed = float(np.finfo(np.float32).eps) * CHAIN**0.5
     # The variance is a difference of squares: what they cancel, their errors do not.
     cancelled = float(((mean**2 + variance) / variance).max())
     largest = float(np.abs((exact - mean) / np.sqrt(variance)).max())

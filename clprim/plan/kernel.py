@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from clprim.dtypes import AnyDType, stored_type
 
-# Sizes and strides are kernel arguments up to this many collapsed dimensions, and constants in the
-# source beyond: OpenCL promises room for 1024 bytes of arguments only.
+# Bound: sizes and strides are kernel arguments up to this many collapsed dimensions, and constants
+# in the source beyond, as OpenCL promises room for 1024 bytes of arguments only.
 BAKED_DIMS = 8
 
 _FORMATS = {

@@ -22,8 +22,13 @@ WORK = 1 << 15
 LAUNCH = 100_000
 # Work-items of a GPU's group that shares nothing: two sub-groups of 32, one of 64.
 GROUP = 64
-# Loops over what is no row that a kernel has text for.
+# Bound: loops over what is no row that a kernel has text for.
 LOOPS = 4
+# Bound: values added one after another into one sum. Rounding errors grow with their number, so
+# longer sums are cut into several, which are added up.
+CHAIN = 8192
+# Bound: values one after another into what is updated, as means are, or is itself a result.
+UPDATES = 512
 
 
 def near(traits: DeviceTraits) -> int:

@@ -16,7 +16,7 @@ from clprim.errors import ShapeError, quoted
 Shape = tuple[int, ...]
 # Iterable, but nothing that holds integers in an order.
 NO_SEQUENCES: tuple[type, ...] = (bytes, bytearray, memoryview, dict, set, frozenset, np.flexible)
-# Elements of an argument that is several integers, at most: what goes on for ever is refused.
+# Bound: elements of an argument that is several integers: what goes on for ever is refused.
 _MOST_ELEMENTS = 1 << 16
 
 
@@ -282,7 +282,7 @@ def collapse(space: Space, *, flip: bool = True) -> Space:
     return Space(tuple(reversed(merged)), tuple(offsets))
 
 
-# Where made-up memory starts: an address that stays positive under negative strides.
+# Bound: where made-up memory starts, an address that stays positive under negative strides.
 ADDRESS_BASE = 1 << 46
 
 

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from clprim.plan.kernel import Choice, Plan, power_of_two
 from clprim.traits import DeviceTraits
 
-# Of files of tables: those of another one are not read.
+# Bound: of files of tables; those of another one are not read.
 FORMAT = 2
 #: Sizes up to this one count as they are, larger ones as the next power of two: a tile is chosen
 #: for what it wastes at the end of a line, which long lines hardly notice.

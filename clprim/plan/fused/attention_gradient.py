@@ -36,7 +36,7 @@ from clprim.traits import DeviceTraits
 
 # Work-items of a head at most, as each of them has memory for the gradients of all its queries.
 MOST_SLICES = 16
-# A logarithm from which on weights that are made from it alone are too coarse.
+# Bound: a logarithm from which on weights that are made from it alone are too coarse.
 LARGE = 64
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from clprim.plan.grouped.code import group_kernel
 from clprim.plan.grouped.loops import inputs_of, loops_of, places_of, walk_together
 from clprim.plan.grouped.problem import Groups
-from clprim.plan.grouped.runs import LONGEST_CHAIN
 from clprim.plan.kernel import KernelPlan, power_of_two
+from clprim.plan.machine import UPDATES
 from clprim.traits import DeviceTraits
 
 # Work-items of a work-group, and of a group at least: as a GPU reads a line of memory.
@@ -46,7 +46,7 @@ def plan_items(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
     room = min(MOST_ITEMS, traits.max_work_group_size, traits.local_memory // partial_bytes)
     most = power_of_two(room + 1) // 2
     lanes = min(most, max(LEAST_ITEMS, power_of_two(min(size // EACH, loops.run.size))))
-    if size > LONGEST_CHAIN * lanes:
+    if size > UPDATES * lanes:
         return None
     abreast = max(1, min(room, MOST_ITEMS // 2) // lanes)
     return group_kernel(

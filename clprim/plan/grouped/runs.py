@@ -25,15 +25,11 @@ from clprim.plan.grouped.code import group_kernel
 from clprim.plan.grouped.loops import Loops, inputs_of, loops_of, places_of, walk_together
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import KernelPlan
-from clprim.plan.machine import ITEMS, near, second
+from clprim.plan.machine import CHAIN, ITEMS, UPDATES, near, second
 from clprim.traits import DeviceTraits
 
 # Vectors of a group, below which lanes of several groups are better.
 LEAST = 2
-# Values taken one after another into one partial; then it is merged into the group's.
-LONGEST_CHAIN = 1024
-# Partials that are merged one after another into the group's.
-MOST_CHAINS = 4096
 # Independent partials of a long run. They are merged one after another, by an exponential each in
 # softmax: u of them are for groups of 4 u² vectors and more.
 UNROLL = 4
@@ -59,8 +55,8 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
     while unroll > 1 and (vectors < 2 * unroll or row.size * vectors < 4 * unroll**2):
         unroll //= 2
     steps = -(-run.size // (width * unroll))
-    rows_a_chain = max(1, LONGEST_CHAIN // steps)
-    if steps > MOST_CHAINS or row.size > MOST_CHAINS * rows_a_chain:
+    rows_a_chain = max(1, UPDATES // steps)
+    if steps > CHAIN or row.size > CHAIN * rows_a_chain:
         return None
     an_item = max(1, loops.groups // (ITEMS * traits.compute_units))
     numbers = places_of(problem, loops)

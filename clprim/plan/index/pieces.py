@@ -23,7 +23,7 @@ from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, memory_order
 from clprim.traits import DeviceTraits
 
-# Pieces that a kernel has text for.
+# Bound: pieces that a kernel has text for.
 MOST_PIECES = 8
 
 

@@ -46,7 +46,7 @@ from clprim.plan.strides import (
 )
 from clprim.traits import DeviceTraits
 
-# Of arguments, which OpenCL promises room for.
+# Bound: of arguments, which OpenCL promises room for.
 ARGUMENT_BYTES = 1024
 
 

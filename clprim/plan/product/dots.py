@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from clprim.plan.cost import CoreWork
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan
-from clprim.plan.product.panels import LONGEST_CHAIN
+from clprim.plan.machine import CHAIN
 from clprim.plan.product.problem import Contraction, moved_bytes
 from clprim.plan.product.register_code import ContractionCode, contraction_code, parameters_of
 from clprim.plan.product.register_tile import Tile, lanes_of
@@ -54,7 +54,7 @@ def dots_applicable(what: Contraction, traits: DeviceTraits) -> bool:
     matrices = x.bounds is None and what.digits is None and what.plain is None
     matrices = matrices and what.prologue.snippet is None
     lines = what.depths[:2] == (1, 1) and x.depth[2] == 1 == w.depth[2]
-    return matrices and lines and what.depths[2] <= LONGEST_CHAIN * width
+    return matrices and lines and what.depths[2] <= CHAIN * width
 
 
 def suits_dots(what: Contraction, traits: DeviceTraits) -> bool:

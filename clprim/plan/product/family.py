@@ -46,7 +46,7 @@ from clprim.traits import DeviceTraits
 
 # More lanes than these keep any device busy.
 MANY = 1 << 16
-# Steps that the loops of a work-item make in all where a device stops them.
+# Bound: steps that the loops of a work-item make in all where a device stops them.
 SHORT_LOOPS = 65535
 # A GPU whose sub-groups share registers.
 LANES = replace(

@@ -24,7 +24,7 @@ SUMS_PART = 4
 WIDE = 2
 # A device of small work-groups is taken for one that has few registers as well.
 SMALL_GROUP = 64
-# What every device has.
+# Bound: bytes of local memory that every device has.
 LOCAL_BYTES = 32 << 10
 # Work-items of a group at least, where there is room for so many: what runs as one vector.
 FEWEST_ITEMS = 32
@@ -35,7 +35,7 @@ ITEMS_PER_UNIT = 512
 READ, ELEMENT, LOCAL, STORE = 21.0, 16.0, 1.0, 17.0
 # Steps of k in local memory at a time: more of them make barriers rarer.
 MOST_STEPS = 16
-# What is noted of a step of k in local memory, at most: two places, a row and a column.
+# Bound: bytes of what is noted of a step of k in local memory: two places, a row and a column.
 RECORD_BYTES = 24
 
 

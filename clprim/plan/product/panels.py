@@ -13,6 +13,7 @@ from functools import lru_cache
 from clprim.plan.cost import CoreWork
 from clprim.plan.epilogue import NO_EPILOGUE
 from clprim.plan.kernel import KernelPlan, Plan, round_up
+from clprim.plan.machine import CHAIN
 from clprim.plan.product.cut import LINE, NEAR, strip_prefetch
 from clprim.plan.product.pack import STAYS, pack_plan, packing_work, passes_in_place
 from clprim.plan.product.problem import (
@@ -36,9 +37,6 @@ from clprim.plan.product.register_tile import (
 from clprim.plan.product.shape import Shape
 from clprim.traits import DeviceTraits
 
-# Products added one after another into one sum: rounding errors grow with their number, so longer
-# depths are split, and the splits' sums added up.
-LONGEST_CHAIN = 8192
 # How many times as long as lines and rows of the result a depth is that work-groups share.
 DEEP = 2
 # Gathered tiles that a work-group has at least before its blocks of depth become shorter, but where
@@ -269,7 +267,7 @@ def _cut(what: Contraction, code: Shape, traits: DeviceTraits, *, unit: int, sla
         # Each of several work-groups then gathers the same tiles again.
         packed_a_group = max(1, packed_tiles * parallel // enough)
         parallel *= -(-packed_tiles // packed_a_group)
-    splits = least = max(1, -(-depth // LONGEST_CHAIN))
+    splits = least = max(1, -(-depth // CHAIN))
     if parallel < enough or deep:
         splits = max(least, min(-(-wanted // parallel), depth // 512))
     if splits > traits.compute_units:  # then all of them are busy until the end

@@ -13,7 +13,7 @@ from clprim.plan.permutation import permute
 from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.product.problem import Contraction, Digits, Output
 
-# Rows that are interleaved: more of them would need more vectors than there are registers.
+# Bound: rows that are interleaved: more of them would need more vectors than there are registers.
 MOST_ROWS = 4
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from clprim.plan.product.panels import LONGEST_CHAIN
+from clprim.plan.machine import CHAIN
 from clprim.plan.product.problem import Bounds, Contraction, Digits
 from clprim.plan.product.register_tile import FEW_SUMS
 from clprim.traits import DeviceTraits
@@ -77,7 +77,7 @@ def readings_of(what: Contraction, traits: DeviceTraits) -> Iterator[Reading]:
         traits: Of the device.
     """
     x, bounds = what.gathered, what.gathered.bounds
-    if x.dtype != what.value or not 0 < math.prod(what.depths) <= LONGEST_CHAIN:
+    if x.dtype != what.value or not 0 < math.prod(what.depths) <= CHAIN:
         return
     if bounds is not None and not _is_image(bounds):
         return

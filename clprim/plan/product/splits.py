@@ -10,15 +10,13 @@ from dataclasses import dataclass, replace
 
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelPlan, Plan, power_of_two, round_up
+from clprim.plan.machine import CHAIN
 from clprim.plan.product.pixels import step_of
 from clprim.plan.product.problem import Contraction, Output
 from clprim.plan.product.walk import Walk, depths_of, lanes_of
 from clprim.plan.store import StoredCode, StoringCode, add_store
 from clprim.traits import DeviceTraits
 
-# Products added one after another into one sum: rounding errors grow with their number, so longer
-# depths are split, and the splits' sums added up.
-LONGEST_CHAIN = 8192
 # Steps of k that are worth a split: its tile is written and read once more.
 SHORTEST_CHAIN = 256
 # Work-items of a group of the second kernel, which only reads and writes.
@@ -98,7 +96,7 @@ def split_depth(depth: int, steps: int, tiles: int, busy: int) -> tuple[int, int
         tiles: Of all results.
         busy: Tiles that keep the device busy.
     """
-    splits = max(1, -(-depth // LONGEST_CHAIN), min(busy // tiles, depth // SHORTEST_CHAIN))
+    splits = max(1, -(-depth // CHAIN), min(busy // tiles, depth // SHORTEST_CHAIN))
     chunk = max(steps, round_up(-(-depth // splits), steps))
     return max(1, -(-depth // chunk)), chunk
 

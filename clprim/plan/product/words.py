@@ -14,7 +14,7 @@ import numpy as np
 from clprim.plan.product.problem import Contraction, Digits
 from clprim.traits import DeviceTraits
 
-#: Bytes of a word.
+#: Bound: bytes of a word.
 WORD = 4
 _INT32 = np.dtype(np.int32)
 _SIGNS = {np.dtype(np.int8): "s", np.dtype(np.uint8): "u"}

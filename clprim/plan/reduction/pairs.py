@@ -30,7 +30,7 @@ from clprim.plan.reduction.stage import LOCAL_STEPS, Folding
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim
 
-# Digits of the reduced space that panels are packed from.
+# Bound: digits of the reduced space that panels are packed from.
 PACKED_DIGITS = 3
 # Vectors side by side in a tile (of a GPU, scalars): more columns share what is read of a row, and
 # four panels of a line of the cache each are a stream that prefetchers follow.

@@ -11,16 +11,10 @@ from dataclasses import dataclass, replace
 
 from clprim.plan.cost import fewest_groups
 from clprim.plan.kernel import power_of_two, round_up
-from clprim.plan.machine import ITEMS, PAGE, WORK
+from clprim.plan.machine import CHAIN, ITEMS, PAGE, UPDATES, WORK
 from clprim.plan.strides import Dim, Space
 from clprim.traits import DeviceTraits
 
-# Additions one after another into one accumulator: rounding errors grow with their number, so
-# longer chains are cut into more partials.
-LONGEST_CHAIN = 8192
-# Rows that a tile of columns walks down where partials are updated, as means are, and not summed:
-# no levels of accumulators keep such chains short.
-LONGEST_UPDATES = 512
 # Vectors of a row that a GPU's work-item takes at least, where rows keep the device busy and a
 # work-group is a sub-group or more: fewer work-items are fewer rounds of the tree that follows.
 STEPS_OF_MANY = 16
@@ -315,12 +309,12 @@ def _cut(
     else:
         steps = work // (8 * chosen.lanes * chosen.rows * chosen.vector)
         useful = min(-(-wanted // tiles), steps) if tiles < wanted else 1
-    splits = max(1, useful, -(-chain // LONGEST_CHAIN))
+    splits = max(1, useful, -(-chain // CHAIN))
     if chosen.template == "reduction/lanes" and traits.is_cpu:
         # Sub-groups walk the rows one after another: what they share must stay in the cache.
         splits = max(splits, length * step * itemsize // (1 << 18))
     if columns and not sums:
-        splits = max(splits, -(-length // LONGEST_UPDATES))
+        splits = max(splits, -(-length // UPDATES))
     chunk = max(1, round_up(-(-length // splits), granule))
     # Short rows with other outputs between them: reduced one by one they are read in the order of
     # memory, for partials of 1/16 of the input at most.

@@ -21,16 +21,16 @@ from clprim.plan.snippets import Printed, own_names, unified_functions
 from clprim.plan.strides import Dim, Operand
 from clprim.traits import DeviceTraits
 
-# Additions one after another that go up no level: of six equal numbers 1e-7 may be lost, of eight
-# 1.5e-7, and with what merging loses 2.4e-7.
-CHAIN = 6
-# Of pairs, whose accumulators fill the registers and go up a level through memory.
+# Bound: additions one after another that go up no level. Of six equal numbers 1e-7 may be lost, of
+# eight 1.5e-7, and with what merging loses 2.4e-7.
+FIRST_CHAIN = 6
+# Bound: of pairs, whose accumulators fill the registers and go up a level through memory.
 PAIRS_CHAIN = 32
-# Levels of four additions each, of which equal numbers lose nothing by rounding: these bring chains
-# to an end.
+# Bound: levels of four additions each, of which equal numbers lose nothing by rounding: these
+# bring chains to an end.
 MOST_LEVELS = 4
-# Of longer ones the last level keeps what it loses, six operations for one; so rarely that costs
-# nothing.
+# Bound: of longer ones the last level keeps what it loses, six operations for one; so rarely that
+# costs nothing.
 LEVELS = 3
 # Steps of pairs that a GPU's local memory holds at a time.
 LOCAL_STEPS = 16
@@ -172,7 +172,7 @@ class Folding:
         if "pairs" in template:  # many accumulators, and few kernels for all lengths
             return (*levels_of_pairs(steps, PAIRS_CHAIN), False)
         if template == "reduction/lanes":  # one kernel is to serve all lengths but very few
-            return (LEVELS, True, False) if 2 * steps > CHAIN else (0, False, False)
+            return (LEVELS, True, False) if 2 * steps > FIRST_CHAIN else (0, False, False)
         # Batches differ in rows of columns, and GPUs cut rows by their number: few kernels serve
         # all lengths.
         several: tuple[int, ...] = (0,)
@@ -182,7 +182,7 @@ class Folding:
             several = (0, 1, 3, MOST_LEVELS) if columns else (0, 1, 2, MOST_LEVELS)
         if fours:
             several = (0, 2, LEVELS)
-        chain = 4 * CHAIN if fours else CHAIN
+        chain = 4 * FIRST_CHAIN if fours else FIRST_CHAIN
         levels = next((n for n in several if steps <= chain * 4**n), None)
         return (LEVELS, True, fours) if levels is None else (levels, False, fours)
 
@@ -291,7 +291,7 @@ class Folding:
             kinds=kinds,
             packed=packed,
             steps=LOCAL_STEPS if schedule.template == "reduction/pairs_local" else 0,
-            chain=PAIRS_CHAIN if kinds else CHAIN,
+            chain=PAIRS_CHAIN if kinds else FIRST_CHAIN,
             vector_finish=vectors,
         )
         return KernelPlan(

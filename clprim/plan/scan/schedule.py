@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clprim.plan.kernel import power_of_two, round_up
-from clprim.plan.machine import WORK
+from clprim.plan.machine import UPDATES, WORK
 from clprim.traits import DeviceTraits
 
-# Elements that are summed up one after another before a partial result begins anew.
-BLOCK = 256
 # Every piece adds up the totals of those before it: few enough that this costs nothing.
 MOST_PIECES = 256
 # Elements that a work-item of a GPU's group takes of a line.
@@ -86,5 +84,5 @@ def choose_schedule(
     if traits.is_cpu:
         work = chunk * (1 if along else vector)
         per_group = max(1, min(WORK // work, tiles // (4 * units)))
-    block = BLOCK * vector if along else BLOCK
+    block = UPDATES * vector if along else UPDATES
     return ScanSchedule(template, vector, lanes, each, block, chunk, pieces, per_group)

@@ -2,7 +2,7 @@
 //
 //     lines across >   | tile 0 | tile 1 | ... | what fills no tile, one by one |
 //     elements v       |  16     |        |
-//     every 256 of them partial results begin anew: sums of sums have smaller errors
+//     every 512 of them partial results begin anew: sums of sums have smaller errors
 typedef int index_t;
 
 #define lowest_scan_y0 -INFINITY
@@ -78,7 +78,7 @@ scan_y0 = 0;
 
                 index_t x0_at = x0_start + begin * x0_step;
                 index_t y0_at = y0_start + begin * y0_step;
-                for (index_t block = begin; block < end; block += 256) {
+                for (index_t block = begin; block < end; block += 512) {
                     typedef float16 typeof_scan_y0;
                     typeof_scan_y0 scan_y0 = 0;
                     {
@@ -87,7 +87,7 @@ scan_y0 = 0;
 #line 88 "kernel"
                     }
 
-                    const index_t stop = min(block + 256, end);
+                    const index_t stop = min(block + 512, end);
                     for (index_t i = block; i < stop; ++i) {
                         typedef float16 typeof_x0;
                         const typeof_x0 x0 = vload16(0, x0_memory + x0_at + c);
@@ -146,7 +146,7 @@ scan_y0 = 0;
 
                 index_t x0_at = x0_start + begin * x0_step;
                 index_t y0_at = y0_start + begin * y0_step;
-                for (index_t block = begin; block < end; block += 256) {
+                for (index_t block = begin; block < end; block += 512) {
                     typedef float typeof_scan_y0;
                     typeof_scan_y0 scan_y0 = 0;
                     {
@@ -155,7 +155,7 @@ scan_y0 = 0;
 #line 156 "kernel"
                     }
 
-                    const index_t stop = min(block + 256, end);
+                    const index_t stop = min(block + 512, end);
                     for (index_t i = block; i < stop; ++i) {
                         typedef float typeof_x0;
                         const typeof_x0 x0 = (float)x0_memory[x0_at + c];

@@ -4,7 +4,7 @@
 //     reach 1         a   ab   bc   cd           every lane takes in the one before it,
 //     reach 2         a   ab  abc abcd           then the one two before it, and so on
 //     before them     what the block, and the line, have summed up so far.
-// Every 4096 elements partial results begin anew: sums of sums have smaller errors.
+// Every 8192 elements partial results begin anew: sums of sums have smaller errors.
 typedef int index_t;
 
 #define lowest_scan_y0 -INFINITY
@@ -81,8 +81,8 @@ scan_y0 = 0;
 
         float done_scan_y0 = none_scan_y0;
 
-        for (index_t block = begin; block < end; block += 4096) {
-            const index_t stop = min(block + 4096, end);
+        for (index_t block = begin; block < end; block += 8192) {
+            const index_t stop = min(block + 8192, end);
             index_t e = block;
             float block_scan_y0;
             {

@@ -10,6 +10,7 @@ from planning import CPU, GPU, depthwise, depthwise_weight, numbers, plan_depthw
 from clprim.plan.conv.dense import dense_depthwise
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.depthwise.code import joins_rows, unrolls
+from clprim.plan.machine import CHAIN
 
 NARROW = dataclasses.replace(CPU, vector_bytes=16, local_memory=8192)
 EACH = {"cpu": CPU, "narrow": NARROW, "gpu": GPU}
@@ -268,7 +269,7 @@ def test_splits_bound_the_length_of_sums():
         given, code = numbers(plan.main), plan.main.code
         lanes = 1 if last or traits is GPU else 16
         rows = given["tile_rows_a_split"] * code.rows if traits is GPU else given["rows_a_split"]
-        assert rows * 600 <= 4096 * lanes
+        assert rows * 600 <= CHAIN * lanes
         assert plan.workspace["partial"][0] == given["bands"] * 9 * 16
         assert numbers(plan.stages[1])["splits"] == given["bands"]
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from planning import convolution, numbers, product
 
+from clprim.plan.machine import CHAIN
 from clprim.plan.product.family import PRODUCTS
 from clprim.plan.product.local_tile import LocalTile, Sizes, local_tiles
 from clprim.plan.product.problem import Bounds
-from clprim.plan.product.splits import LONGEST_CHAIN
 from clprim.plan.product.tiles import plan_tiles
 from clprim.render import render
 from clprim.traits import DeviceTraits
@@ -84,7 +84,7 @@ def test_depth_is_cut_without_a_gap(what, traits):
     splits, chunk = given["splits"], given["chunk"]
     assert given["depth"] == depth
     assert chunk % code.steps == 0
-    assert chunk <= max(LONGEST_CHAIN, code.steps)
+    assert chunk <= max(CHAIN, code.steps)
     assert (splits - 1) * chunk < max(1, depth) <= splits * chunk
     assert (len(found.stages) > 1) == code.split == (splits > 1)
     # Every tile is somebody's, once for every split.
@@ -201,7 +201,7 @@ def test_few_tiles_are_split_for_a_large_device():
     assert splits(deep, TRAITS["large"]) > 8
     assert splits(deep, TRAITS["tiny"]) == 1
     assert splits(product(4096, 4096, 4096), TRAITS["large"]) == 1
-    assert splits(product(64, 64, LONGEST_CHAIN + 1), TRAITS["tiny"]) == 2
+    assert splits(product(64, 64, CHAIN + 1), TRAITS["tiny"]) == 2
 
 
 @each_device

@@ -21,11 +21,11 @@ from clprim.traits import DeviceTraits
 # more of them errors grow faster than products become fewer.
 TAPS = (1, 2, 3, 5, 7)
 OUTPUTS = {2: (2, 4), 3: (2, 4), 5: (2,), 7: (2, 3)}
-# Channels whose products are added one after another, and then to what there is, which keeps errors
-# small. Where all channels are 16, chains may be shorter than a vector, at a price.
+# Bound: channels whose products are added one after another, and then to what there is, which keeps
+# errors small. Where all channels are 16, chains may be shorter than a vector, at a price.
 CHAINS, SHORT_CHAIN = (64, 48, 32, 16), 4
-# Errors of F(4 × 4), of normally distributed numbers, are to be at most so many times those of sums
-# of products, which add up this many in a row at least, where workers share their depth.
+# Bound: errors of F(4 × 4), of normally distributed numbers, are to be at most so many times those
+# of sums of products, which add up this many in a row at least, where workers share their depth.
 MOST_ERROR, LEAST_SUM = 2, 550
 # Launches that sums of products take at least. In networks the weights of smaller ones are far, and
 # transformed ones are two to four times as many.

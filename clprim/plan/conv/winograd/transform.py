@@ -39,8 +39,9 @@ _POINTS: dict[int, tuple[str, ...]] = {
     6: ("1/2", "-1/2", "1", "-1", "2", "-2"),
     7: ("3/4", "-3/4", "9/8", "-9/8", "5/2", "-5/2", "1/4"),
 }
-# Squared errors, in units of (unit roundoff · growth)²: of the transforms, and of each addition of
-# a product to a sum. With 1.3 and 0.095 this is what random numbers gave, for all F(m, r) alike.
+# Bound: squared errors, in units of (unit roundoff · growth)²: of the transforms, and of each
+# addition of a product to a sum. With 1.3 and 0.095 this is what random numbers gave, for all
+# F(m, r) alike.
 _TRANSFORMS, _ADDITION = 2.0, 0.125
 # What lies between the phases of a long window, which nearly all of its matrices is.
 _BETWEEN = Fraction(0)

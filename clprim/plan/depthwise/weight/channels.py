@@ -20,7 +20,6 @@ from clprim.plan.depthwise.code import (
 )
 from clprim.plan.depthwise.registers import MOST_SUMS
 from clprim.plan.depthwise.weight.code import (
-    LONGEST_CHAIN,
     DepthwiseGradient,
     gradient_arguments,
     gradient_code,
@@ -28,7 +27,7 @@ from clprim.plan.depthwise.weight.code import (
 )
 from clprim.plan.depthwise.weight.unrolled import UnrolledGradientCode, lanes_of
 from clprim.plan.kernel import Plan, round_up
-from clprim.plan.machine import ITEMS, near
+from clprim.plan.machine import CHAIN, ITEMS, near
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
@@ -111,7 +110,7 @@ def plan_gradient_channels(
     vectors = -(-what.channels // width)
     wanted = tile.items * traits.compute_units
     a_split = spread_rows(what.images, h.outputs, 1, wanted)
-    a_split = max(1, min(a_split, LONGEST_CHAIN // v.outputs))
+    a_split = max(1, min(a_split, CHAIN // v.outputs))
     bands = -(-h.outputs // a_split)
     groups = max(1, min(vectors, wanted // (what.images * bands)))
     vectors_a_item = -(-vectors // groups)

@@ -26,12 +26,9 @@ from clprim.plan.kernel import (
     power_of_two,
     round_up,
 )
-from clprim.plan.machine import GROUP
+from clprim.plan.machine import CHAIN, GROUP
 from clprim.plan.place import Place
 from clprim.traits import DeviceTraits
-
-# Products added one after another into one sum.
-LONGEST_CHAIN = 4096
 
 
 @dataclass(frozen=True)
@@ -269,4 +266,4 @@ def gradient_plan(
 
 def longest_split(what: DepthwiseGradient) -> int:
     """Returns the rows of a split at most: sums of more would get too long."""
-    return max(1, min(what.rows.outputs, LONGEST_CHAIN // what.columns.outputs))
+    return max(1, min(what.rows.outputs, CHAIN // what.columns.outputs))

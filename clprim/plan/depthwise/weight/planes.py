@@ -19,7 +19,6 @@ from clprim.plan.depthwise.code import (
     unrolls,
 )
 from clprim.plan.depthwise.weight.code import (
-    LONGEST_CHAIN,
     DepthwiseGradient,
     gradient_arguments,
     gradient_code,
@@ -27,7 +26,7 @@ from clprim.plan.depthwise.weight.code import (
 )
 from clprim.plan.depthwise.weight.unrolled import UnrolledGradientCode, lanes_of
 from clprim.plan.kernel import Plan, round_up
-from clprim.plan.machine import ITEMS, near, scratch
+from clprim.plan.machine import CHAIN, ITEMS, near, scratch
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
@@ -73,7 +72,7 @@ def plan_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits, tile: Ba
     planes = what.images * what.channels
     wanted = tile.items * traits.compute_units
     a_split = spread_rows(planes, h.outputs, 1, wanted)
-    a_split = max(1, min(a_split, LONGEST_CHAIN * width // v.outputs))
+    a_split = max(1, min(a_split, CHAIN * width // v.outputs))
     bands = -(-h.outputs // a_split)
     a_band = min(a_split, tile.band)
     planes_a_item = max(1, planes // wanted)
