@@ -26,7 +26,7 @@ class Options:
     Attributes:
         convolution_error: Relative root mean square error that the algorithm of a convolution may
             have, of independent inputs; 0 admits none but sums of products.
-        tune: Whether the first call of a new class of contractions times tiles.
+        tune: Whether the first call of a new class of problems times tiles.
     """
 
     convolution_error: float = _CONVOLUTION_ERROR
@@ -53,9 +53,9 @@ class options:  # noqa: N801 # a statement, as `with cp.options(...)`, as contex
         convolution_error: Relative root mean square error that the algorithm of a convolution may
             have. The default, 5e-6, admits Winograd's F(2 × 2) and F(4 × 4); 0 admits none. The
             environment variable ``CLPRIM_CONVOLUTION_ERROR`` sets it for a process.
-        tune: Whether the first call of a new class of products or convolutions times a dozen
-            tiles at most, in memory of its own and for about a second beside builds, and keeps
-            what wins in the user's table of the device, where every process finds it. The
+        tune: Whether the first call of a new class of products, convolutions or reductions times
+            a dozen tiles at most, in memory of its own and for about a second beside builds, and
+            keeps what wins in the user's table of the device, where every process finds it. The
             environment variable ``CLPRIM_TUNE=1`` sets it for a process.
 
     Raises:

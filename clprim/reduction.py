@@ -17,13 +17,14 @@ from clprim.call.scaling import scale_numbers, scale_results, scale_signature
 from clprim.call.signature import outputs_of, told_apart
 from clprim.call.strings import Strings
 from clprim.call.validation import flag
-from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import make, register
 from clprim.language.definition import define_reduction
+from clprim.options import current_options
 from clprim.plan.kernel import Plan
-from clprim.plan.reduction.code import Scaling
-from clprim.plan.reduction.planner import plan_reduction
+from clprim.plan.reduction.family import REDUCTIONS
+from clprim.plan.reduction.problem import Reduced
+from clprim.plan.strategy import NOTHING_KNOWN
 from clprim.plan.strides import (
     Operand,
     broadcast_shapes,
@@ -32,6 +33,7 @@ from clprim.plan.strides import (
     memory_order,
     reduced_axes,
 )
+from clprim.plan.table import Table
 from clprim.runtime.device import Device
 from clprim.traits import DeviceTraits
 
@@ -48,30 +50,6 @@ class Options(NamedTuple):
     keepdims: Any = False
     alpha: Any = 1
     beta: Any = 0
-
-
-class Reduced(NamedTuple):
-    """What a call computes.
-
-    Attributes:
-        shape: That the arrays broadcast to.
-        axes: That are reduced, sorted.
-        results: As the user has them.
-        operands: The same with all dimensions of ``shape``, of size 1 along ``axes``.
-        inputs: The arrays.
-        scalars: dtypes of the numbers.
-        partials: dtypes of what is accumulated.
-        scaling: Of every result.
-    """
-
-    shape: tuple[int, ...]
-    axes: tuple[int, ...]
-    results: tuple[Operand, ...]
-    operands: tuple[Operand, ...]
-    inputs: tuple[Operand, ...]
-    scalars: tuple[AnyDType, ...]
-    partials: tuple[AnyDType, ...]
-    scaling: tuple[Scaling, ...]
 
 
 class Reduction(Strings):
@@ -197,6 +175,8 @@ class Reduction(Strings):
         outs = () if out is None else (out,) if out.__class__ is Array else outputs_of(out)
         plain = alpha == 1 and beta == 0 if alpha.__class__ is beta.__class__ is int else False
         key = told_apart(axis, keepdims)
+        if current_options().tune:
+            key = (key, "tuned")
         if not plain:
             key = (key, scale_signature(alpha, beta))
             numbers += scale_numbers(self.what, alpha, beta, self.definition.results)
@@ -331,31 +311,30 @@ class Reduction(Strings):
         scalar_types = weaken(scalars, scalar_types, array_dtypes, everything, traits.fp64)
         dtypes.require_supported([*array_dtypes, *scalar_types, *everything], traits, str(target))
         return Reduced(
+            definition,
             shape,
             axes,
-            results,
             operands,
             inputs,
             tuple(scalar_types),
             tuple(partials),
             tuple(scaling),
+            results,
         )
 
-    def plan(self, problem: Reduced, traits: DeviceTraits) -> Plan | None:
+    def planned(self, problem: Reduced, device: Device) -> Plan | None:
+        """Plans with the schedules that tables hold."""
+        from clprim.tune.ask import table_for  # it knows all families of kernels
+
+        return self.plan(problem, device.traits, table_for(device))
+
+    def plan(
+        self, problem: Reduced, traits: DeviceTraits, table: Table = NOTHING_KNOWN
+    ) -> Plan | None:
         """See `clprim.call.primitive.Primitive.plan`."""
         if not all(o.size for o in problem.operands):
             return None
-        return plan_reduction(
-            self.definition,
-            problem.shape,
-            problem.axes,
-            problem.operands,
-            problem.inputs,
-            problem.scalars,
-            problem.partials,
-            problem.scaling,
-            traits,
-        )
+        return REDUCTIONS.plan(problem, traits, table=table)
 
 
 def _without(sizes: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:

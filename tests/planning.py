@@ -20,8 +20,10 @@ from clprim.plan.fused.residual_tiles import InvertedResidual
 from clprim.plan.pointwise.planner import plan_pointwise
 from clprim.plan.product.dense import dense_product
 from clprim.plan.reduction.code import Scaling
+from clprim.plan.reduction.family import dense_reduction
 from clprim.plan.reduction.nested import plan_nested
 from clprim.plan.reduction.planner import plan_reduction
+from clprim.plan.reduction.problem import Reduced
 from clprim.plan.strides import (
     Operand,
     broadcast_shapes,
@@ -42,7 +44,7 @@ def stored_as(dtype):
     """What is described as an array of float32, in the block, is one of another dtype."""
     dtype = np.dtype(dtype)
     _stand_ins[FLOAT] = dtype
-    described = (dense_product, dense_convolution, dense_depthwise)
+    described = (dense_product, dense_convolution, dense_depthwise, dense_reduction)
     for function in described:
         function.__kwdefaults__["dtype"] = dtype
     try:
@@ -129,9 +131,8 @@ def reduce_plan(
     outs = [Operand(kept, dense_strides(kept, r.itemsize, order), 0, r) for r in results]
     scaling = scaling or [Scaling()] * definition.results
     types = [scalar_dtype(s, FLOAT) for s in scalars]
-    return plan_reduction(
-        definition, shape, tuple(axes), outs, inputs, types, partials, scaling, traits
-    )
+    given = tuple(outs), tuple(inputs), tuple(types), tuple(partials), tuple(scaling)
+    return plan_reduction(Reduced(definition, shape, tuple(axes), *given), traits)
 
 
 def pairs_plan(operator, *inputs, traits=CPU, numbers=(), axis=-1):

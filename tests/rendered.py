@@ -219,11 +219,6 @@ def image_part():
 
 
 def reductions():
-    image = array((8, 3, 40, 40), order=(0, 2, 3, 1))
-    yield "reduction/inner-cpu", reduce_plan(array((100, 1000)), (1,))
-    yield "reduction/inner-gpu", reduce_plan(array((4, 100_000)), (1,), GPU)
-    yield "reduction/inner-rows", reduce_plan(array((16, 64, 300)), (0, 2))
-    yield "reduction/columns-cpu", reduce_plan(array((100, 1000)), (0,))
     about = define(
         "y0 = x0 - x1;", finalize="y0 = x1 + reduce_y0 / count; y1 = x2;", name="about_origin"
     )
@@ -232,8 +227,6 @@ def reductions():
         "reduction/finalize-arrays",
         reduce_plan(once, (0,), CPU, about, partials=["f4"], results=["f4"] * 2),
     )
-    yield "reduction/narrow-cpu", reduce_plan(image, (0, 2, 3))
-    yield "reduction/lanes-gpu", reduce_plan(array((500, 100)), (0,), GPU)
     yield "reduction/argmax-gpu", reduce_plan(array((70, 80)), (1,), GPU, ARGMAX, ["f4", "i8"])
     yield "reduction/welford-cpu", reduce_plan(array((6, 7, 800)), (0, 2), CPU, WELFORD)
     lines = [array((200, 1, 64)), array((1, 300, 64))]

@@ -25,6 +25,7 @@ from clprim.plan.product.family import PRODUCTS
 from clprim.plan.product.problem import Contraction
 from clprim.plan.reduction.code import Scaling
 from clprim.plan.reduction.planner import plan_reduction
+from clprim.plan.reduction.problem import Reduced
 from clprim.plan.strides import Operand, broadcast_shapes, dense_strides
 from clprim.traits import DeviceTraits
 from clprim.tune.networks import NETWORKS
@@ -166,9 +167,8 @@ def _reductions(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
     ):
         kept = tuple(1 if d in axes else size for d, size in enumerate(array.shape))
         out = Operand(kept, dense_strides(kept, 4, range(4)), 0, FLOAT)
-        plan = plan_reduction(
-            total, array.shape, axes, [out], [array], [], [FLOAT], [Scaling()], traits
-        )
+        sums = Reduced(total, array.shape, axes, (out,), (array,), (), (FLOAT,), (Scaling(),))
+        plan = plan_reduction(sums, traits)
         for n, stage in enumerate(plan.stages):
             yield name if n == 0 else f"{name}, merged", stage
 

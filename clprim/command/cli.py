@@ -153,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
 
     tuning = commands.add_parser(
         "tune",
-        help="time tiles of products and convolutions on your device, keep the fastest",
+        help="time tiles of products, convolutions, reductions on your device, keep the fastest",
         description="Finds the products and convolutions of a script, a network or a problem, "
         "times their most promising tiles, about a second each beside builds, and keeps what wins "
         "in the user's table of the device, where every later program finds it. "

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         return _import(args.adopt)
     cases = _distinct(_calls(args))
     if not cases:
-        print("nothing to tune: no product or convolution was planned that has several tiles")
+        print("nothing to tune: nothing was planned that has several tiles")
         return 0
     fresh = [c for c in cases if args.again or not is_timed(known_of(c.device), c.key)]
     found = _tune(fresh)

@@ -6,6 +6,7 @@ from typing import Any
 
 from clprim.plan.conv.family import CONVOLUTIONS, WINDOWS
 from clprim.plan.product.family import PRODUCTS
+from clprim.plan.reduction.family import REDUCTIONS
 from clprim.plan.strategy import Family
 
-FAMILIES: tuple[Family[Any], ...] = (CONVOLUTIONS, WINDOWS, PRODUCTS)
+FAMILIES: tuple[Family[Any], ...] = (CONVOLUTIONS, WINDOWS, PRODUCTS, REDUCTIONS)

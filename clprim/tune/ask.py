@@ -61,13 +61,16 @@ class _Timing(Table):
 
 def _can_be_timed(problem: Any) -> bool:
     """Whether nothing but the problem's class decides: where outputs become pixels, memory does."""
+    if not getattr(problem, "timed", True):
+        return False
     return getattr(problem, "digits", None) is None and getattr(problem, "shuffle", None) is None
 
 
 def _time(family: Family[Any], problem: Any, key: Key, device: Device) -> None:
     """Times a problem and keeps what wins; a failure leaves it to the rule, with a word."""
     from clprim.call.signature import Calls
-    from clprim.tune.measure import Case, plain, tune
+    from clprim.tune.measure import Case, tune
+    from clprim.tune.memory import plain
 
     case = Case(_title(problem), family, plain(problem), device)
     if len(case.candidates) < 2:
@@ -120,7 +123,8 @@ def record(run: Callable[[], Any], title: str = "") -> list[Case]:
         title: Of the cases; what is computed by default.
     """
     from clprim.call.signature import Calls
-    from clprim.tune.measure import Case, plain
+    from clprim.tune.measure import Case
+    from clprim.tune.memory import plain
 
     asked: list[tuple[Device, Family[Any], Any]] = []
     tables: dict[Device, Table] = {}

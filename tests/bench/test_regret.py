@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.__main__ import app
+from bench.work import regret
 from bench.work.regret import GROUPS, Row, draw, regret_report
 from clprim.plan.kernel import Choice
 from clprim.tune.measure import Tuned
@@ -38,11 +39,22 @@ def test_the_page_tells_the_mean_and_the_worst():
     assert "seed 7" in report.notes[0]
 
 
-def test_the_command(tmp_path):
-    options = ["regret", "--quick", "--seed", "1", "--minutes", "0.001", "--group", "products"]
+def test_what_was_best_by_luck_counts_as_the_same(monkeypatch):
+    rule, other = Choice("tiles", (1,)), Choice("tiles", (2,))
+    found = Tuned(None, rule, other, (1.0, 0.8), 1.25, 5)
+    for again, expected in ((1.1, 1.1), (0.98, 1.0)):
+        monkeypatch.setattr(regret, "_gain", lambda *_, again=again: again)
+        confirmed = regret.confirmed(found)
+        assert confirmed.gain == expected
+        assert confirmed.best == (other if expected > 1 else rule)
+
+
+@pytest.mark.parametrize("group", ["products", "reductions"])
+def test_the_command(tmp_path, group):
+    options = ["regret", "--quick", "--seed", "1", "--minutes", "0.001", "--group", group]
     result = CliRunner().invoke(app, [*options, "--output", str(tmp_path)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     (page,) = tmp_path.glob("*.md")
-    assert "| products | 1 |" in page.read_text(encoding="utf-8")
+    assert f"| {group} | 1 |" in page.read_text(encoding="utf-8")
     wrong = CliRunner().invoke(app, ["regret", "--group", "nothing"])
     assert wrong.exit_code == 2

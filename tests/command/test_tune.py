@@ -140,10 +140,18 @@ def test_no_table_is_told(clprim, folder, text):
     assert "expected a table of --export" in err
 
 
+def test_reductions_are_tuned(clprim):
+    status, out, err = clprim("--problem", "sum 64,500 axis=1")
+    assert status == 0, err
+    assert "reduction/" in out
+    assert "\n1 timed, " in out
+    assert "1 were timed before" in clprim("--problem", "sum 64,500 axis=1")[1]
+
+
 def test_nothing_to_tune_is_no_failure(clprim):
     assert clprim("--problem", "relu 4,4")[:2] == (
         0,
-        "nothing to tune: no product or convolution was planned that has several tiles\n",
+        "nothing to tune: nothing was planned that has several tiles\n",
     )
 
 

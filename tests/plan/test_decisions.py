@@ -14,6 +14,7 @@ from clprim.plan.conv.dense import dense_convolution
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.product.dense import dense_product
 from clprim.plan.product.family import PRODUCTS
+from clprim.plan.reduction.family import REDUCTIONS, dense_reduction
 from clprim.traits import DeviceTraits
 
 GOLDEN = Path(__file__).with_name("decisions.txt")
@@ -59,6 +60,16 @@ DEVICES = {
     ),
 }
 _ERROR = 5e-6
+# Shape, axes, and how these lie in memory.
+_REDUCTIONS = (
+    ((100, 1000), (1,), (0, 1)),
+    ((100, 1000), (0,), (0, 1)),
+    ((1, 1 << 22), (1,), (0, 1)),
+    ((8192, 64), (1,), (0, 1)),
+    ((32, 64, 56, 56), (0, 2, 3), (0, 1, 2, 3)),
+    ((32, 64, 56, 56), (0, 2, 3), (0, 2, 3, 1)),
+    ((8, 3, 224, 224), (0, 2, 3), (0, 2, 3, 1)),
+)
 # Images, channels, size, outputs, kernel, stride.
 _LAYERS = (
     (1, 3, 224, 64, 7, 2),
@@ -134,6 +145,10 @@ def problems():
     for dtype in (np.float16, np.float64):
         what = dense_convolution(8, 64, 28, 64, dtype=dtype, last=True)
         yield f"conv 8x64x28 64x3s1 nhwc {np.dtype(dtype)}", CONVOLUTIONS, what
+
+    for shape, axes, order in _REDUCTIONS:
+        words = f"sum {'x'.join(map(str, shape))} along {axes} in memory by {order}"
+        yield words, REDUCTIONS, dense_reduction(shape, axes=axes, order=order)
 
 
 def decided(device, family, problem):

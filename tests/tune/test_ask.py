@@ -74,6 +74,19 @@ def test_the_first_call_of_a_class_is_timed_and_what_wins_is_kept(device, tuned)
     }
 
 
+def test_reductions_are_timed_too(device, tuned):
+    x = np.arange(64 * 300, dtype=np.float32).reshape(64, 300)
+    ops.sum(cp.asarray(x), axis=1)  # planned without
+    with cp.options(tune=True):
+        for _ in range(2):
+            found = ops.sum(cp.asarray(x)[:, ::-1], axis=1).get()
+            np.testing.assert_array_equal(found, x.sum(axis=1))
+        found = ops.sum(cp.zeros((64, 0)), axis=1).get()  # nothing to time
+        np.testing.assert_array_equal(found, np.zeros(64))
+    (case,) = tuned
+    assert tables.table_of(device).choices[case.key] == case.candidates[1]
+
+
 def test_results_keep_their_old_values_and_epilogues(device, tuned):
     a, b, expected = arrays()
     out = cp.full(expected.shape, 3.0)

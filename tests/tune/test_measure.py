@@ -117,10 +117,31 @@ def test_algorithms_with_errors_agree_within_these(windows, monkeypatch):
 def test_results_are_computed(case):
     bench = Memory(case)
     first, *others = [bench.result(bench.call(choice)) for choice in choices(case)[:3]]
-    a, b = bench.x.get()[: 48 * 40].reshape(48, 40), bench.w.get()[: 40 * 32].reshape(40, 32)
+    x, w = (array.get() for array in bench.operands.values())
+    a, b = x[: 48 * 40].reshape(48, 40), w[: 40 * 32].reshape(40, 32)
     np.testing.assert_array_equal(first.reshape(48, 32), a @ b)
     for other in others:
         np.testing.assert_array_equal(other, first)
+
+
+_MOMENTS = cp.Reduction(
+    "y0 = x0 * w0 - x1; y1 = log(x0);",
+    init="reduce_y0 = 0; reduce_y1 = 0;",
+    step="reduce_y0 += y0; reduce_y1 += y1;",
+)
+
+
+def test_reductions_of_several_arrays_numbers_and_results():
+    x, mean = cp.zeros((40, 300)), cp.zeros((40, 1))
+    (case,) = record(lambda: _MOMENTS(x[:, ::-1], mean, 0.5, axis=1))
+    bench = Memory(case)
+    first = bench.result(bench.call(choices(case)[0]))
+    x, mean = (array.get() for array in bench.operands.values())
+    x = x.reshape(40, 300).astype(np.float64)
+    np.testing.assert_allclose(first[:40], (x - mean[:, None]).sum(axis=1), atol=1e-3)
+    assert np.isnan(first[40:]).any()  # of negative numbers there is no logarithm
+    found = run(case, {str(choices(case)[1]): 0.5})
+    assert (found.best, found.wrong) == (choices(case)[1], ())
 
 
 def test_strategies_take_turns(windows):

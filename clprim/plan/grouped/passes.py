@@ -23,6 +23,7 @@ from clprim.plan.pointwise.planner import plan_pointwise
 from clprim.plan.pointwise.schedule import SHORT_ROW
 from clprim.plan.reduction.code import Scaling
 from clprim.plan.reduction.planner import plan_reduction
+from clprim.plan.reduction.problem import Reduced
 from clprim.plan.strides import Operand, broadcast_strides, dense_strides, memory_order
 from clprim.traits import DeviceTraits
 
@@ -120,18 +121,18 @@ class _Planner:
     def _reduce(self, part: Reducing, results: Sequence[_Table]) -> None:
         problem = self.problem
         inputs = [self.inputs[n] for n in part.inputs]
-        found = plan_reduction(
+        reduced = Reduced(
             part.definition,
             problem.shape,
             problem.axes,
-            [r.operand for r in results],
-            [x.operand for x in inputs],
-            [problem.scalars[n] for n in part.scalars],
-            [problem.value] * part.definition.partials,
-            [Scaling()] * len(results),
-            self.traits,
-            self.moved,
+            tuple(r.operand for r in results),
+            tuple(x.operand for x in inputs),
+            tuple(problem.scalars[n] for n in part.scalars),
+            (problem.value,) * part.definition.partials,
+            (Scaling(),) * len(results),
+            moved=self.moved,
         )
+        found = plan_reduction(reduced, self.traits)
         self.workspace.update(found.workspace)
         names = _names(results, inputs)
         self.stages += [_bound(stage, names, part.scalars) for stage in found.stages]

@@ -18,21 +18,21 @@ depend on shapes and traits alone, so the same input gives the same bits.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clprim.dtypes import AnyDType
-from clprim.language.definition import ReductionDefinition
 from clprim.plan.kernel import BAKED_DIMS, KernelPlan, Plan, round_up
-from clprim.plan.reduction.code import KernelLoops, Scaling
+from clprim.plan.reduction.code import KernelLoops
+from clprim.plan.reduction.columns import columns_shape
+from clprim.plan.reduction.inner import inner_shape, suits_inner
+from clprim.plan.reduction.lanes import lanes_shape
 from clprim.plan.reduction.loops import FoldLoops, operand_numbers
-from clprim.plan.reduction.pairs import plan_pairs, takes_pairs
-from clprim.plan.reduction.schedule import Schedule, choose_schedule
+from clprim.plan.reduction.narrow import narrow_shape
+from clprim.plan.reduction.pairs import PairLoops, plan_pairs, takes_pairs
+from clprim.plan.reduction.problem import Reduced
+from clprim.plan.reduction.schedule import Schedule, Walk, scheduled
 from clprim.plan.reduction.stage import Folding
 from clprim.plan.snippets import index_type
-from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
 
 
@@ -47,50 +47,90 @@ class ReductionPlan(Plan):
     schedule: Schedule = field(kw_only=True)
 
 
-def plan_reduction(
-    definition: ReductionDefinition,
-    shape: tuple[int, ...],
-    axes: tuple[int, ...],
-    results: Sequence[Operand],
-    inputs: Sequence[Operand],
-    scalars: Sequence[AnyDType],
-    partials: Sequence[AnyDType],
-    scaling: Sequence[Scaling],
-    traits: DeviceTraits,
-    moved: int | None = None,
-) -> ReductionPlan:
-    """Plans one call.
+@dataclass(frozen=True)
+class Found:
+    """What a device's traits make of a reduction.
 
-    Args:
-        definition: The checked snippets.
-        shape: The broadcast shape of the inputs.
-        axes: The reduced axes, sorted. The results hold at least one element; the reduced space
-            may be empty.
-        results: Where the results go, with all dimensions of ``shape``, size 1 along ``axes``.
-        inputs: Where the inputs lie, before broadcasting.
-        scalars: dtypes of the run-time scalars.
-        partials: dtypes of the partials.
-        scaling: Of every result.
-        traits: Of the device.
-        moved: Bytes that the whole call moves, where this is a part of one; else what it reads.
+    Attributes:
+        folding, loops: Of it.
+        walk: What decides how it is cut.
+        pairs: How pairs are cut, if it is over pairs.
+        schedule: The one that the rule chooses.
+    """
+
+    folding: Folding
+    loops: FoldLoops
+    walk: Walk
+    pairs: tuple[PairLoops, Schedule] | None
+    schedule: Schedule
+
+
+def found_of(problem: Reduced, traits: DeviceTraits) -> Found:
+    """Returns what is known of a reduction on a device, which is found once.
 
     Raises:
         ShapeError: ``coord(d)`` of a dimension that is not there, a stride of half an element.
     """
-    folding = Folding(definition, results, inputs, scalars, partials, scaling, traits)
+    known = problem.found.get(traits)
+    if known is None:
+        known = problem.found[traits] = _found(problem, traits)
+    return known
+
+
+def _found(problem: Reduced, traits: DeviceTraits) -> Found:
+    p, definition = problem, problem.definition
+    folding = Folding(definition, p.operands, p.inputs, p.scalars, p.partials, p.scaling, traits)
     used = definition.expr.used | definition.step.used
     flip = not definition.positions
-    loops = FoldLoops.of(folding, shape, axes, used, "reduce_item", flip=flip)
-    read = sum(min(a.size, math.prod(shape)) * a.dtype.itemsize for a in inputs)
-    written = sum(r.size * r.dtype.itemsize for r in results)
-    over_pairs = takes_pairs(folding, loops)
-    if over_pairs is not None:
-        stages, panels = plan_pairs(folding, loops, *over_pairs, read + written)
-        return ReductionPlan(stages, panels, schedule=over_pairs[1])
-    schedule = _schedule(folding, loops, read if moved is None else moved)
-    walked = _walked(folding, loops, schedule)
+    loops = FoldLoops.of(folding, p.shape, p.axes, used, "reduce_item", flip=flip)
+    walk = Walk(
+        loops.space,
+        inputs=len(folding.inputs),
+        itemsize=max(a.dtype.itemsize for a in folding.inputs),
+        vector_type=folding.vector_type(),
+        partial_bytes=sum(p.itemsize for p in folding.partials),
+        partials=len(folding.partials),
+        summed=sum(n in folding.summed or p.kind in "iub" for n, p in enumerate(folding.partials)),
+        combine_vectors=definition.combine_componentwise,
+        nbytes=p.read if p.moved is None else p.moved,
+        traits=traits,
+    )
+    pairs = takes_pairs(folding, loops)
+    schedule = scheduled(walk, _shape(walk)) if pairs is None else pairs[1]
+    return Found(folding, loops, walk, pairs, schedule)
 
-    outputs = loops.kept
+
+def _shape(walk: Walk) -> Schedule:
+    """What a work-item takes at a time."""
+    ways = (narrow_shape, inner_shape, columns_shape) if suits_inner(walk) else ()
+    chosen = next((shape for way in ways if (shape := way(walk)) is not None), None)
+    chosen = lanes_shape(walk) if chosen is None else chosen
+    assert chosen is not None  # it takes whatever the others leave
+    return chosen
+
+
+def plan_reduction(
+    problem: Reduced, traits: DeviceTraits, schedule: Schedule | None = None
+) -> ReductionPlan:
+    """Plans one call.
+
+    Args:
+        problem: What to compute.
+        traits: Of the device.
+        schedule: How it is cut, where it is not over pairs; the rule's where left out.
+
+    Raises:
+        ShapeError: ``coord(d)`` of a dimension that is not there, a stride of half an element.
+    """
+    found = found_of(problem, traits)
+    folding, loops, partials = found.folding, found.loops, problem.partials
+    read, written = problem.read, problem.written
+    if found.pairs is not None:
+        stages, panels = plan_pairs(folding, loops, *found.pairs, read + written)
+        return ReductionPlan(stages, panels, schedule=found.schedule)
+    schedule = found.schedule if schedule is None else schedule
+    walked = _walked(folding, loops, schedule)
+    outputs, definition = loops.kept, problem.definition
     stored = sum(p.itemsize for p in partials) * outputs * schedule.splits
     two_stages = schedule.splits > 1
     first = folding.kernel(
@@ -107,22 +147,6 @@ def plan_reduction(
     pairs = zip(folding.partial_codes, partials, strict=True)
     workspace = {code.name: (outputs * schedule.splits, dtype) for code, dtype in pairs}
     return ReductionPlan((first, second), workspace, schedule=schedule)
-
-
-def _schedule(folding: Folding, loops: FoldLoops, nbytes: int) -> Schedule:
-    """Cuts the loops of a call that moves so many bytes."""
-    return choose_schedule(
-        loops.space,
-        inputs=len(folding.inputs),
-        itemsize=max(a.dtype.itemsize for a in folding.inputs),
-        vector_type=folding.vector_type(),
-        partial_bytes=sum(p.itemsize for p in folding.partials),
-        partials=len(folding.partials),
-        summed=sum(n in folding.summed or p.kind in "iub" for n, p in enumerate(folding.partials)),
-        combine_vectors=folding.definition.combine_componentwise,
-        nbytes=nbytes,
-        traits=folding.traits,
-    )
 
 
 def _walked(folding: Folding, loops: FoldLoops, schedule: Schedule) -> KernelLoops:
