@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 from planning import ARGMAX, CPU, GPU
 
+from clprim.plan.machine import CHAIN, UPDATES
 from clprim.plan.reduction.family import REDUCTIONS, dense_reduction
 from clprim.plan.reduction.problem import ReductionClass
-from clprim.plan.reduction.schedule import LONGEST_CHAIN, LONGEST_UPDATES
 
 SIMD = dataclasses.replace(CPU, sub_group_size=16)
 ROWS, COLUMNS = dense_reduction((64, 5000), axes=(1,)), dense_reduction((5000, 640), axes=(0,))
@@ -59,7 +59,7 @@ def test_pairs_have_one_tile():
 
 def test_accuracy_decides_before_tiles():
     choice = REDUCTIONS.plan(LONG, CPU).choice
-    assert choice.numbers[4] * LONGEST_CHAIN * choice.numbers[0] * choice.numbers[1] >= 1 << 20
+    assert choice.numbers[4] * CHAIN * choice.numbers[0] * choice.numbers[1] >= 1 << 20
     long_rows = dense_reduction((2, 1 << 24), axes=(1,))
     few = dataclasses.replace(choice, numbers=(16, 4, 1, 1, 1, 1))
     assert REDUCTIONS.tuned(long_rows, CPU, few) is None  # 262,144 additions in a row
@@ -69,7 +69,7 @@ def test_accuracy_decides_before_tiles():
         partials=(COLUMNS.partials[0],) * 2,
     )
     wide = REDUCTIONS.plan(updates, CPU)
-    assert wide.schedule.splits >= 5000 // LONGEST_UPDATES
+    assert wide.schedule.splits >= 5000 // UPDATES
 
 
 def test_classes_tell_memory_apart_and_batches_not():
