@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clprim import dtypes
@@ -288,7 +289,7 @@ class Reduction(Strings):
             for n, (o, dtype) in enumerate(zip(outs, result_types, strict=True)):
                 check_out(what, n, o, result_shape, dtype)
             check_aliases(what, outs, inputs, same_allowed=math.prod(kept) == math.prod(shape))
-            operands = tuple(_keep_axes(o, axes, keepdims) for o in outs)
+            operands = tuple(keep_axes(o, axes, keepdims=keepdims) for o in outs)
         else:
             order = memory_order(shape, [broadcast_strides(a, shape) for a in inputs])
             operands = tuple(
@@ -342,7 +343,7 @@ def _without(sizes: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(n for d, n in enumerate(sizes) if d not in axes)
 
 
-def _keep_axes(operand: Operand, axes: tuple[int, ...], keepdims: bool) -> Operand:
+def keep_axes(operand: Operand, axes: tuple[int, ...], *, keepdims: bool) -> Operand:
     """Gives a result back the reduced axes, with size 1."""
     if keepdims:
         return operand
@@ -350,7 +351,7 @@ def _keep_axes(operand: Operand, axes: tuple[int, ...], keepdims: bool) -> Opera
     for axis in axes:
         shape.insert(axis, 1)
         strides.insert(axis, 0)
-    return Operand(tuple(shape), tuple(strides), operand.offset, operand.dtype)
+    return replace(operand, shape=tuple(shape), strides=tuple(strides))
 
 
 register("Reduction", Reduction)

@@ -31,6 +31,8 @@ _SPECIAL = (float("nan"), 0.0, -0.0, float("inf"), -float("inf"), 1e-40, -3e-42,
 #: Of contractions that another strategy adds up in another order, in units of the last place of
 #: the largest result.
 SUMS = {"float16": 8.0, "bfloat16": 8.0, "float32": 256.0, "float64": 256.0}
+#: Where but the sign of a zero may differ.
+ZEROS = dict.fromkeys(SUMS, 2.0**-60)
 Units = Mapping[str, float]
 
 _EPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}

@@ -33,6 +33,7 @@ from clprim.language.tree import (
     Opaque,
     Statement,
     Ternary,
+    Unary,
     flat,
     names_in,
     walk,
@@ -41,7 +42,10 @@ from clprim.language.tree import (
 _MERGE = {"+=": "+=", "-=": "+=", "*=": "*=", "&=": "&=", "|=": "|=", "^=": "^="}
 _OPERATORS = frozenset("+ * & | ^ && ||".split())
 _FUNCTIONS = frozenset("max min fmax fmin".split())
+# Those whose result is not undefined where one argument is NaN.
+_DEFINED = frozenset(["fmax", "fmin"])
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_CONDITIONS = frozenset("< > <= >= == != && ||".split())
 _POSITIONS = frozenset(["reduce_item", "scan_item", "index"])
 
 
@@ -101,6 +105,21 @@ def added_results(combine: Snippet) -> frozenset[int]:
             case Assign(Name(target), _, _):
                 touched.append(_partial_number(target))
     return frozenset(n for n in found if n is not None and touched.count(n) == 1)
+
+
+def is_selection(combine: Snippet) -> bool:
+    """Whether ``combine`` takes one of two partials as it is, whichever comes first."""
+    for node in walk(combine.tree):
+        match node:
+            case Assign(_, operator, _) if operator != "=":
+                return False
+            case Binary(operator, _, _) if operator not in _CONDITIONS:
+                return False
+            case Call(Name(function), _) if function not in _DEFINED:
+                return False
+            case Opaque() | Unary():
+                return False
+    return not combine.preamble.names & _DEFINED
 
 
 def derive_combine(expr: Snippet, step: Snippet) -> str | None:

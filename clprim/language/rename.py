@@ -9,7 +9,7 @@ from clprim.language.lookups import LOOKUPS
 from clprim.language.snippet import Snippet
 
 # Of what is asked of an operand by its name.
-_PREFIXES = ("typeof_", *(function[:-1] for function in LOOKUPS))
+_PREFIXES = ("typeof_", "lowest_", "highest_", *(function[:-1] for function in LOOKUPS))
 
 
 def renamed(snippet: Snippet, names: Mapping[str, str]) -> Composed:
@@ -17,7 +17,8 @@ def renamed(snippet: Snippet, names: Mapping[str, str]) -> Composed:
 
     Complaints about it will quote the snippet.
 
-    ``typeof_x0``, ``at_x0``, ``inside_x0`` and ``size_x0`` follow ``x0``. Lines stay what they are.
+    ``typeof_x0``, ``at_x0``, ``inside_x0`` and ``size_x0`` follow ``x0``, ``lowest_reduce_y0`` and
+    ``highest_reduce_y0`` the partial. Lines stay what they are.
 
     Args:
         snippet: The snippet.

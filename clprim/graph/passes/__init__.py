@@ -14,6 +14,7 @@ from clprim.graph.graph import Graph
 from clprim.graph.passes.attention import attention
 from clprim.graph.passes.blocks import blocks
 from clprim.graph.passes.constants import constants, packed
+from clprim.graph.passes.copies import copies
 from clprim.graph.passes.dead import dead
 from clprim.graph.passes.elementwise import elementwise
 from clprim.graph.passes.fold import fold
@@ -23,6 +24,7 @@ from clprim.graph.passes.in_place import in_place
 from clprim.graph.passes.overwrite import overwrite
 from clprim.graph.passes.reads import reads
 from clprim.graph.passes.recompute import recompute
+from clprim.graph.passes.repeated import repeated
 from clprim.graph.passes.siblings import siblings
 from clprim.graph.passes.stores import stores
 from clprim.graph.passes.unread import unread
@@ -37,6 +39,7 @@ PASSES: tuple[Pass, ...] = (
     dead,
     unread,
     versions,
+    repeated,
     constants,
     fold,
     elementwise,
@@ -45,9 +48,11 @@ PASSES: tuple[Pass, ...] = (
     gates,
     formats,
     in_place,
-    siblings,
+    copies,
     blocks,
+    siblings,
     reads,
+    siblings,
     recompute,
     overwrite,
     packed,
@@ -63,6 +68,8 @@ BOUNDS: dict[Pass, check.Units] = {
     gates: check.SUMS,
     formats: check.SUMS,
     blocks: check.SUMS,
+    # Of 0 and -0 the greatest is the one that comes first.
+    siblings: check.ZEROS,
     # Of other strides a reduction may add up in another order.
     in_place: {"float16": 2.0, "bfloat16": 2.0, "float32": 16.0, "float64": 64.0},
 }

@@ -243,7 +243,7 @@ def _with(
     told["result_type"] = [str(w.dtype) for w in results]
     line = a.line or other.line
     try:
-        found = _made(primitive.form.kind, _Told(told))
+        found = primitive_of(primitive.form.kind, told)
         node = planned(device, found, reads, writes, numbers, options, line=line)
     except (ClprimError, NoPlanError, ValueError):
         return None
@@ -258,6 +258,15 @@ class _Told(dict[str, Any]):
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(json.dumps(self, sort_keys=True, default=str))
+
+
+def primitive_of(kind: str, told: Mapping[str, Any]) -> Any:
+    """Returns a primitive of strings that a pass has made.
+
+    Raises:
+        DefinitionError: They are none.
+    """
+    return _made(kind, _Told(told))
 
 
 @lru_cache(maxsize=1024)

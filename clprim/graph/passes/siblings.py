@@ -1,153 +1,224 @@
-"""Copies that are left run in a store: of what makes their source, or of what has their shape.
+"""Reductions over the same data, along the same axes, are one kernel with several results.
 
-    copy of a result       the convolution writes to where its only reader copies it
-    copy beside one        what has the shape of a convolution's result is that one's second
-                           result, as half of the channels is that passes by a unit of ShuffleNet
-    copies of one shape    that lie alike are one kernel, as those of an interleaved `cat`
-
-Results keep their bits, unless another strategy computes the convolution.
+Of means and greatest elements, sums of x and of x², users' own. The second runs where the first
+does, or the first where the second does, whichever order of the nodes between allows. What is
+added up is added up in the same order, as the one kernel has to cut its loops like the others;
+where nothing is computed, as of greatest elements, the order is free, so that of 0 and -0 another
+may be taken. All else keeps its bits.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from typing import Any
 
 from clprim.call.primitive import NoPlanError
-from clprim.call.product import ContractionPrimitive
 from clprim.errors import ClprimError
-from clprim.graph.graph import Buffer, Graph, Node, Uses, planned, replanned, same_place
-from clprim.graph.passes.elementwise import lone_producers, movable, pointwise
-from clprim.graph.passes.moves import Move, moves_of, overlap
-from clprim.graph.passes.strings import block, joined
-from clprim.language.epilogue import define_epilogue
+from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned, same_place
+from clprim.graph.passes.elementwise import MOST_ARRAYS, movable
+from clprim.graph.passes.groups import primitive_of
+from clprim.graph.passes.strings import block, both_preambles, joined
+from clprim.language.combine import is_selection
 from clprim.plan.strides import Operand
+from clprim.reduction import Options, Reduction, keep_axes
 from clprim.runtime.device import Device
 
-# Nodes between a copy and what it may run in.
-_NEAR = 8
-_PAIR = "y0 = x0; y1 = x1;"
+# Partials of one kernel: with more they spill registers.
+_MOST_PARTIALS = 8
+# Of a kernel: what decides in which order elements of a result are taken, and in which type.
+_CODE = "vector lanes rows partial row_a_split exact levels fours endless chain combine_vectors"
+_NUMBERS = frozenset(["n", "length", "chunk", "width", "outputs", "splits"])
 
 
 def siblings(graph: Graph, device: Device) -> Graph:
-    """Moves copies into the stores of convolutions and of other copies."""
+    """Joins reductions that read the same array."""
     nodes: list[Node | None] = [*graph.nodes]
-    results, joins, uses = graph.results(), 0, Uses(nodes)
-    for n, node in enumerate(nodes):
-        moves = moves_of(node) if node is not None else None
-        if node is None or moves is None or len(moves) != 1:
-            continue
-        found = _from_source(device, nodes, uses, n, results)
-        found = found or _beside(device, nodes, uses, n, moves[0])
-        found = found or _paired(device, nodes, uses, n, moves[0])
-        if found is not None:
-            other, made = found
-            uses.join(nodes, min(n, other), max(n, other), made)
+    uses, joins = Uses(nodes), 0
+    for n in range(len(nodes)):
+        while (first := _sibling(device, nodes, uses, n)) is not None:
+            m, place, made = first
+            other = n if place == m else m
+            uses.change(other, nodes[other], None)
+            uses.change(place, nodes[place], made)
+            nodes[other], nodes[place] = None, made
             joins += 1
+            if place == m:
+                break
     if not joins:
         return graph
     left = [node for node in nodes if node is not None]
-    return graph.with_nodes(left, f"siblings: {joins} copies run in other stores")
+    return graph.with_nodes(left, f"siblings: {joins} reductions run with others of the same data")
 
 
-def _from_source(
-    device: Device, nodes: list[Node | None], uses: Uses, n: int, results: set[Buffer]
-) -> tuple[int, Node] | None:
-    """Returns the convolution that makes what a node copies, written to where that goes."""
+def _sibling(
+    device: Device, nodes: list[Node | None], uses: Uses, n: int
+) -> tuple[int, int, Node] | None:
+    """Returns a reduction before the ``n``-th, in whose place both run, and the node of both."""
     node = nodes[n]
+    if node is None or not _is_plain(node):
+        return None
+    before = {m for r in node.reads for m in uses.readers[buffer_of(r)] if m < n}
+    for m in sorted(before, reverse=True):
+        other = nodes[m]
+        if other is None or not _is_plain(other) or not _fits(other, node):
+            continue
+        place = n if movable(nodes, uses, m, n) else m if _rises(nodes, uses, m, n) else None
+        made = None if place is None else _joined(device, other, node)
+        if place is not None and made is not None:
+            return m, place, made
+    return None
+
+
+def _rises(nodes: list[Node | None], uses: Uses, first: int, second: int) -> bool:
+    """Whether a node can run where an earlier one does."""
+    node = nodes[second]
     assert node is not None
-    for producer, k in lone_producers(nodes, uses, n, results):
-        before = nodes[producer]
-        if before is None or not _takes(before) or not same_place(before.writes[0], node.reads[k]):
-            continue
-        if before.writes[0].shape == node.writes[0].shape:
-            made = replanned(device, before, before.reads, node.writes)
-            if made is not None and _strategy(made) == _strategy(before):
-                return producer, made
-    return None
+    for buffers, touched in (
+        (map(buffer_of, node.reads), (uses.writers,)),
+        (map(buffer_of, node.writes), (uses.writers, uses.readers)),
+    ):
+        for buffer in {*buffers}:
+            if any(first <= m < second for found in touched for m in found.get(buffer, ())):
+                return False
+    return True
 
 
-def _beside(
-    device: Device, nodes: list[Node | None], uses: Uses, n: int, move: Move
-) -> tuple[int, Node] | None:
-    """Returns a near convolution whose result has the shape of a copy, with the copy in it."""
-    for m in sorted(range(n - _NEAR, n + _NEAR + 1), key=lambda m: abs(m - n)):
-        node = nodes[m] if 0 <= m < len(nodes) and m != n else None
-        if node is None or not _takes(node) or not _alike(node.writes[0], move):
-            continue
-        used = (*node.reads, *node.writes)
-        if overlap(used, move.write) or overlap(node.writes, move.read):
-            continue
-        if movable(nodes, uses, min(m, n), max(m, n)):
-            made = _joined(device, node, move)
-            if made is not None:
-                return m, made
-    return None
-
-
-def _strategy(node: Node) -> str:
-    return node.plan.choice.strategy if node.plan.choice else ""
-
-
-def _paired(
-    device: Device, nodes: list[Node | None], uses: Uses, n: int, move: Move
-) -> tuple[int, Node] | None:
-    """Returns a copy before a node that is of the same shape and strides, with that in it."""
-    for m in range(n - 1, max(n - _NEAR, 0) - 1, -1):
-        node = nodes[m]
-        moves = moves_of(node) if node is not None else None
-        if node is None or moves is None or len(moves) != 1:
-            continue
-        (other,) = moves
-        pairs = zip(other, move, strict=True)
-        alike = all(
-            replace(a, memory=None, offset=0) == replace(b, memory=None, offset=0) for a, b in pairs
-        )
-        apart = not overlap(other, move.write) and not overlap((move.read,), other.write)
-        if alike and apart and movable(nodes, uses, m, n):
-            reads, writes = zip(other, move, strict=True)
-            types = tuple(w.dtype for w in writes)
-            primitive = pointwise(_PAIR, types, "", "copy")
-            try:
-                line = node.line
-                return m, planned(device, primitive, reads, writes, (), move.write.shape, line=line)
-            except (ClprimError, NoPlanError, ValueError):
-                continue
-    return None
-
-
-def _takes(node: Node) -> bool:
-    return (
-        isinstance(node.primitive, ContractionPrimitive)
-        and hasattr(node.options, "epilogue")
-        and len(node.writes) == 1
-        and not node.numbers[0]
-    )
-
-
-def _alike(result: Operand, move: Move) -> bool:
-    """Whether a result, and both ends of a copy, are walked alike."""
-    arrays = (result, *move)
-    if any(a.shape != result.shape or a.dtype != result.dtype for a in arrays):
+def _is_plain(node: Node) -> bool:
+    """Whether a node is a reduction of numbers whose results are stored as they are."""
+    if not isinstance(node.primitive, Reduction) or node.changed:
         return False
-    if result.dtype.kind in "biu":
-        return False  # sums may be of another type than what is copied
-    steps = [[s for s, size in zip(a.strides, a.shape, strict=True) if size > 1] for a in arrays]
-    nearest = {min(range(len(each)), key=each.__getitem__, default=0) for each in steps}
-    # Vectors are stored where they lie side by side in every array.
-    return len(nearest) == 1 and all(min(s, default=1) == result.dtype.itemsize for s in steps)
+    definition = node.primitive.definition
+    pairs = any("pairs" in stage.template for stage in node.plan.stages)
+    scaled = any(s.kind != "plain" for s in node.problem.scaling)
+    positions = any(s.dims or s.lookups or "index" in s.used for s in definition.snippets)
+    return not (pairs or scaled or positions or definition.draws)
 
 
-def _joined(device: Device, node: Node, move: Move) -> Node | None:
-    """Returns a convolution that copies as well."""
-    owner, options = node.primitive.what, node.options
-    before = None if options.epilogue is None else define_epilogue(owner, options.epilogue)
-    arrays = max((before.numbers("x") if before else ()), default=-1) + 1
-    first = [block(before, {}, {})] if before else []
-    text = joined([*first, f"y1 = x{arrays};\n"])
-    told = options._replace(epilogue=text)
-    reads = (*node.reads, move.read)
-    rest = node.numbers, told, node.kept, node.line
+def _fits(a: Node, b: Node) -> bool:
+    """Whether two reductions walk the same loops and read one array alike, all of it."""
+    one, other = a.problem, b.problem
+    if (one.shape, one.axes) != (other.shape, other.axes):
+        return False
+    written: set[Buffer] = {buffer_of(w) for w in a.writes}
+    if any(buffer_of(o) in written for o in (*b.reads, *b.writes)):
+        return False
+    if any(buffer_of(w) in {buffer_of(r) for r in a.reads} for w in b.writes):
+        return False
+    if len(one.partials) + len(other.partials) > _MOST_PARTIALS:
+        return False
+    return any(r.shape == one.shape and any(same_place(r, s) for s in b.reads) for r in a.reads)
+
+
+def _joined(device: Device, a: Node, b: Node) -> Node | None:
+    """Returns the node that does both; None where it would add up in another order."""
+    first, second = a.primitive.definition, b.primitive.definition  # type: ignore[attr-defined]
+    reads: list[Operand] = [*a.reads]
+    names: dict[str, str] = {f"w{n}": f"w{n + first.scalars}" for n in range(second.scalars)}
+    for n, read in enumerate(b.reads):
+        known = [m for m, r in enumerate(reads) if same_place(r, read)]
+        names[f"x{n}"] = f"x{known[0] if known else len(reads)}"
+        reads += [] if known else [read]
+    for n in range(second.partials):
+        for family in ("reduce_y", "other_y"):
+            names[f"{family}{n}"] = f"{family}{n + first.partials}"
+    preamble = both_preambles(first.snippets[0], second.snippets[0])
+    if preamble is None or len(reads) + len(a.writes) + len(b.writes) > MOST_ARRAYS:
+        return None
+    values = {f"y{n}": f"y{n + first.values}" for n in range(second.values)}
+    told: dict[str, Any] = {
+        part: joined(
+            [
+                block(getattr(first, part), {}, {}),
+                block(getattr(second, part), names | values, {}),
+            ]
+        )
+        for part in ("expr", "init", "step", "combine")
+    }
+    if first.finalize is not None or second.finalize is not None:
+        results = {f"y{n}": f"y{n + first.results}" for n in range(second.results)}
+        counts = first.results, first.partials
+        behind = [_finalized(first, {}, 0, 0), _finalized(second, names | results, *counts)]
+        told["finalize"] = joined(behind)
+    writes = [
+        keep_axes(w, n.problem.axes, keepdims=Options(*n.options).keepdims)
+        for n in (a, b)
+        for w in n.writes
+    ]
+    partials = (*a.problem.partials, *b.problem.partials)
+    told |= {
+        "name": "_".join(dict.fromkeys([*first.name.split("_"), *second.name.split("_")])),
+        "preamble": preamble,
+        "result_type": [str(w.dtype) for w in writes],
+        "partial_type": [str(p) for p in partials],
+    }
+    options = Options(a.problem.axes, keepdims=True)
+    line = a.line or b.line
     try:
-        return planned(device, node.primitive, reads, (*node.writes, move.write), *rest)
+        found = primitive_of("Reduction", told)
+        made = planned(device, found, reads, writes, (*a.numbers, *b.numbers), options, line=line)
     except (ClprimError, NoPlanError, ValueError):
         return None
+    return made if _keeps(made, (a, b)) else None
+
+
+def _finalized(definition: Any, names: dict[str, str], results: int, partials: int) -> Any:
+    """What makes results of partials, with other names."""
+    if definition.finalize is not None:
+        return block(definition.finalize, names, {})
+    return "".join(f"y{n + results} = reduce_y{n + partials};\n" for n in range(definition.results))
+
+
+def _keeps(made: Node, parts: Sequence[Node]) -> bool:
+    """Whether a kernel of several computes each as its own does, and as wide."""
+    if _types([made]) != _types(parts):
+        return False
+    known = _order(made)
+    for part in parts:
+        own = _order(part)
+        definition = part.primitive.definition  # type: ignore[attr-defined]
+        free = is_selection(definition.combine) or all(
+            p.kind in "biu" for p in part.problem.partials
+        )
+        if own != known and not (free and _width(part) <= _width(made)):
+            return False
+    return True
+
+
+def _width(node: Node) -> int:
+    """Elements of a vector."""
+    return node.plan.stages[0].code.vector  # type: ignore[attr-defined,no-any-return]
+
+
+def _order(node: Node) -> list[Any]:
+    """What tells two orders of adding up apart, and the loops."""
+    found: list[Any] = []
+    for stage in node.plan.stages:
+        code: Any = stage.code
+        names = [p.declaration.rpartition(" ")[2] for p in code.parameters]
+        given = zip(names, stage.arguments, strict=True)
+        sizes = {name: n for name, n in (*given, *code.constants) if _is_size(name)}
+        side = 0 if stage.template == "reduction/columns" else code.unroll
+        found.append((stage.template, side, sizes, [getattr(code, f) for f in _CODE.split()]))
+    return found
+
+
+def _is_size(name: str) -> bool:
+    return name in _NUMBERS or (name[0] in "kr" and name[1:].isdecimal())
+
+
+def _types(nodes: Sequence[Node]) -> tuple[Any, ...]:
+    """Which types nodes compute in, part by part."""
+    codes: list[Any] = [(node.plan.stages[0].code, node.plan.stages[-1].code) for node in nodes]
+    reads = {
+        (buffer_of(read), read.offset, x.value)
+        for node, (code, _) in zip(nodes, codes, strict=True)
+        for read, x in zip(node.reads, code.inputs, strict=True)
+    }
+    return (
+        reads,
+        {code.doubles for code, _ in codes},
+        [kind for code, _ in codes for _, kind in code.values],
+        [p.value for code, _ in codes for p in code.partials],
+        [w.value for code, _ in codes for w in code.scalars],
+        [y.value for _, code in codes for y in code.results],
+    )

@@ -278,8 +278,7 @@ class Folding:
             exact=schedule.exact,
             store_tiles=store_tiles,
             levels=levels,
-            # Where the accumulators fit the registers and few steps are left over.
-            quads=levels >= LEVELS and len(self.partials) == 1,
+            quads=levels >= LEVELS,  # few steps are left over
             fours=fours,
             endless=endless,
             added=self._added(),
