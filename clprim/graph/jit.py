@@ -12,6 +12,7 @@ from typing import Any
 
 from clprim.arrays.array import Array, array_over
 from clprim.call.packed import PackedWeight
+from clprim.call.validation import flag
 from clprim.errors import DefinitionError, quoted
 from clprim.graph.arguments import Arguments, described
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of
@@ -111,12 +112,30 @@ class Function:
                     compiled.over = True
         return self._uncompiled(given)
 
-    def explain(self, *args: Any, **options: Any) -> str:
-        """Returns what a call with these arguments runs: kernels, what each fused, memory."""
+    def explain(self, *args: Any, measure: bool = False, **options: Any) -> str:
+        """Returns what a call with these arguments runs: kernels, what each fused, memory.
+
+        Args:
+            args: As of a call.
+            measure: Whether to run it some times, and the device's peaks once, which takes
+                seconds: kernels have their time and share of the peak then. What the call would
+                write to stays as it is.
+            options: Likewise.
+
+        Raises:
+            DefinitionError: The arguments run uncompiled; several graphs are to be measured.
+            ClprimError: What a call raises.
+        """
         from clprim.graph.explain import explained
 
-        found = self._compiled(args, options)
-        return found.explain() if isinstance(found, Split) else explained(found)
+        if not flag(self.what, "measure", measure):
+            found = self._compiled(args, options)
+            return found.explain() if isinstance(found, Split) else explained(found)
+        device = current_device()
+        _, given = self._described(device, args, options)
+        whole = self._whole(args, options)
+        assert given is not None
+        return explained(whole, (device, [array.base_data for array in given.arrays]))
 
     def graph(self, *args: Any, **options: Any) -> Graph:
         """Returns the graph of a call with these arguments."""
