@@ -136,10 +136,14 @@ class Call:
         except ClprimError:
             raise
         except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-            large = [n for n in numbers if isinstance(n, int) and n.bit_length() > 64]
-            reason = f"{quoted(large[0])} is out of bounds" if large else error
-            raise DTypeError(f"{self.what}: {reason}") from error
+            raise misfit(self.what, numbers, error) from error
         return memory
+
+
+def misfit(what: str, numbers: Sequence[float], error: Exception) -> DTypeError:
+    """Returns what is to be raised where a number does not fit its C type."""
+    large = [n for n in numbers if isinstance(n, int) and n.bit_length() > 64]
+    return DTypeError(f"{what}: {f'{quoted(large[0])} is out of bounds' if large else error}")
 
 
 def bind(

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
-from clprim.arrays.array import Array, array_over
-from clprim.call.call import Call, Stage
 from clprim.call.signature import Calls
-from clprim.dtypes import AnyDType
 from clprim.errors import DeviceError, DTypeError
 from clprim.graph.arguments import described
+from clprim.graph.compiled import Compiled
 from clprim.graph.graph import Graph, buffer_of
-from clprim.graph.steps import steps_of
+from clprim.graph.replay import Replay
+from clprim.graph.results import Results
 from clprim.graph.trace import Trace, traced
 from clprim.options import current_options
 from clprim.runtime import tracing
@@ -43,7 +42,7 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
     Args:
         function: Its arrays are arguments, or in a tuple or list that is one; it returns arrays.
     """
-    calls: Calls[_Repeat | None] = Calls()
+    calls: Calls[Compiled | None] = Calls()
     name = function.__name__
 
     @wraps(function)
@@ -62,81 +61,26 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
         if repeat is _NEVER_SEEN:
             repeat = None  # where arrays have no elements, little is launched
             if all(array.size for array in arrays):
-                with suppress(tracing.TraceEndedError):
+                # Of numbers and results that are wrong the function says what is.
+                with suppress(tracing.TraceEndedError, DTypeError):
                     trace, graph, result = traced(name, lambda: function(*args, **options), arrays)
                     repeat = _repeat_of(device, trace, graph, arrays, result)
             calls.remember(signature, repeat)
-        if repeat is None:
-            return function(*args, **options)
-        try:
-            return cast("R", repeat(device, arrays))
-        except DTypeError:
-            return function(*args, **options)  # says what is wrong with which number
+        return function(*args, **options) if repeat is None else cast("R", repeat(arrays))
 
     return call
 
 
-# An array by the place of its buffer, and what else it takes to make one; or an argument's number.
-_New = tuple[int, tuple[int, ...], AnyDType, tuple[int, ...], int, int]
-
-
-@dataclass(frozen=True)
-class _Repeat:
-    """A call of all that was launched, and what it returns.
-
-    Attributes:
-        call: Its arrays are those of the arguments; all else is workspace.
-        results: What to return.
-        several: Whether that is a tuple.
-    """
-
-    call: Call
-    results: tuple[int | _New | None, ...]
-    several: bool
-
-    def __call__(self, device: Device, arrays: Sequence[Any]) -> Any:
-        memory = self.call.run(device, arrays)
-        results = tuple(
-            arrays[r] if type(r) is int else r and _array(device, memory, *cast("_New", r))
-            for r in self.results
-        )
-        return results if self.several else results[0]
-
-
-def _array(device: Device, memory: Sequence[Any], place: int, *rest: Any) -> Array:
-    return array_over(device, memory[place], *rest)
-
-
 def _repeat_of(
     device: Device, trace: Trace, graph: Graph, arrays: Sequence[Any], result: Any
-) -> _Repeat | None:
+) -> Compiled | None:
     """Returns what repeats a call, or None where launches are not all that there is to it."""
+    results = Results(graph.what, result, arrays)
+    whole = replace(graph, outputs=tuple(map(trace.operand, results.arrays)))
+    touched = {b for node in graph.nodes for b in node.buffers()}
+    touched.update(map(buffer_of, whole.outputs))
     if any(node.draws or node.kept for node in graph.nodes):
         return None
-    steps = steps_of(device, graph.nodes)
-    places = {buffer_of(operand): n for n, operand in reversed([*enumerate(graph.inputs)])}
-    sizes: list[int] = []
-    for step in steps:
-        for _, buffer in step.buffers:
-            if buffer.kind == "constant":
-                return None
-            if buffer not in places:
-                places[buffer] = len(arrays) + len(sizes)
-                sizes.append(buffer.nbytes)
-    stages = tuple(
-        Stage(step.launch, tuple((n, places[buffer]) for n, buffer in step.buffers), step.numbers)
-        for step in steps
-    )
-    several = isinstance(result, tuple)
-    results: list[int | _New | None] = []
-    for made in result if several else (result,):
-        given = [n for n, array in enumerate(arrays) if array is made]
-        if made is None or given:
-            results.append(given[0] if given else None)
-            continue
-        buffer = buffer_of(trace.operand(made))
-        if buffer not in places:
-            return None
-        new = places[buffer], made.shape, made.dtype, made.strides, made.offset, made.size
-        results.append(new)
-    return _Repeat(Call(graph.what, stages, workspace=tuple(sizes)), tuple(results), several)
+    if any(buffer.kind == "constant" for buffer in touched):
+        return None
+    return Compiled(whole, Replay(device, whole, keep=False), results)

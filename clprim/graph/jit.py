@@ -10,11 +10,12 @@ from dataclasses import replace
 from functools import update_wrapper
 from typing import Any
 
-from clprim.arrays.array import Array, array_over
+from clprim.arrays.array import Array
 from clprim.call.packed import PackedWeight
 from clprim.call.validation import flag
 from clprim.errors import DefinitionError, quoted
 from clprim.graph.arguments import Arguments, described
+from clprim.graph.compiled import Compiled
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of
 from clprim.graph.passes import optimised
 from clprim.graph.replay import Replay
@@ -28,35 +29,6 @@ from clprim.runtime.device import Device, current_device
 
 # Signatures that a compiled function remembers; the one that was called longest ago goes first.
 MOST_SIGNATURES = 64
-
-
-class Compiled:
-    """What a function does for one signature.
-
-    Attributes:
-        traced: The graph as it was traced.
-        replay: What passes have made of it, ready to run.
-    """
-
-    def __init__(
-        self, device: Device, graph: Graph, results: Callable[[Any, Any], Any], *,
-        planned: bool = False,
-    ) -> None:  # fmt: skip
-        self.traced, self._device, self._results = graph, device, results
-        self.replay = Replay(device, graph if planned else optimised(graph, device))
-
-    def __call__(self, arrays: Sequence[Any]) -> Any:
-        """Runs it on the arrays of a call, in the order that they were traced in."""
-        replay, device = self.replay, self._device
-        memory = replay([array.base_data for array in arrays])
-
-        def array(number: int) -> Array:
-            operand = replay.graph.outputs[number]
-            found = replay.memory_of(buffer_of(operand), memory)
-            where = operand.shape, operand.dtype, operand.strides, operand.offset, operand.size
-            return array_over(device, found, *where)
-
-        return self._results(array, arrays)
 
 
 class Function:
@@ -233,7 +205,8 @@ class Function:
         self._freeze_all(trace, graph.nodes)
         results = Results(self.what, result, arrays)
         outputs = tuple(map(trace.operand, results.arrays))
-        return Compiled(device, replace(graph, outputs=outputs), results)
+        whole = replace(graph, outputs=outputs)
+        return Compiled(whole, Replay(device, optimised(whole, device)), results)
 
     def _freeze_all(self, trace: Trace, nodes: Sequence[Node]) -> None:
         """Lets the buffers of constants be ones that never change.

@@ -1,7 +1,7 @@
 """Replay: a graph's kernels bound once, enqueued one after another with nothing looked up.
 
-Temporaries share memory. The queue is in order and its lock is held for a whole replay,
-so that these serve all threads.
+Temporaries share memory, which a replay keeps or takes anew with every call. The queue is in order
+and its lock is held for a whole replay, so that these serve all threads.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import Any
 
 import pyopencl as cl
 
+from clprim.arrays.array import Array, array_over
 from clprim.arrays.memory import allocate_workspace, part_of
+from clprim.call.call import misfit
 from clprim.errors import DeviceError
 from clprim.graph.graph import Buffer, Graph, buffer_of
 from clprim.graph.memory import allocations_of, grain_of, lives_of
@@ -27,6 +29,7 @@ class Replay:
     Args:
         device: Where.
         graph: What passes have made of it.
+        keep: Whether temporaries keep their memory from call to call.
 
     Attributes:
         graph: The same.
@@ -36,24 +39,30 @@ class Replay:
     Raises:
         BuildError: The OpenCL compiler refused a kernel.
         DeviceError: Not enough memory.
+        DTypeError: A number that does not fit its C type.
     """
 
-    def __init__(self, device: Device, graph: Graph) -> None:
+    def __init__(self, device: Device, graph: Graph, *, keep: bool = True) -> None:
         self.graph, self._device = graph, device
         self.steps = steps_of(device, graph.nodes)
         made = [*dict.fromkeys(b for b in map(buffer_of, graph.outputs) if b.kind == "temporary")]
         self._sizes = tuple(buffer.nbytes for buffer in made)
         taken = ([buffer for _, buffer in step.buffers] for step in self.steps)
-        grain = grain_of(device)
+        grain = grain_of(device) if keep else 0
         self.allocations = allocations_of(lives_of(taken, made), grain)
         self._places = {buffer: n for n, buffer in enumerate(map(buffer_of, graph.inputs))}
         given = len(graph.inputs)
         self._places |= {buffer: given + n for n, buffer in enumerate(made)}
-        self._whole = allocate_workspace(device, self.allocations.sizes)
-        self._temporaries = {
-            buffer: part_of(self._whole[n], begin, buffer.nbytes) if grain else self._whole[n]
-            for buffer, (n, begin) in self.allocations.of.items()
-        }
+        if keep:
+            self._whole = allocate_workspace(device, self.allocations.sizes)
+            self._temporaries = {
+                buffer: part_of(self._whole[n], begin, buffer.nbytes) if grain else self._whole[n]
+                for buffer, (n, begin) in self.allocations.of.items()
+            }
+        else:
+            begin = given + len(made)
+            self._places |= {buffer: begin + n for buffer, (n, _) in self.allocations.of.items()}
+            self._sizes += self.allocations.sizes
         self._rows = [self._row(step) for step in self.steps]
         self._queue: Any = None
         for operand in graph.inputs:
@@ -71,7 +80,10 @@ class Replay:
             constant = buffer.kind == "constant"
             launch.set_buffer(position, buffer.memory if constant else self._temporaries[buffer])
         if not step.draws:
-            launch.set_numbers(step.numbers)
+            try:
+                launch.set_numbers(step.numbers)
+            except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+                raise misfit(step.node.primitive.what, step.numbers, error) from error
         return (*launch.parts(), tuple(changing), step if step.draws else None)
 
     def __call__(self, given: Sequence[Any]) -> list[Any]:
@@ -81,7 +93,7 @@ class Replay:
             given: Memory of the graph's inputs.
 
         Returns:
-            That memory, then the memory of results.
+            That memory, then the memory of results, and of temporaries that are not kept.
 
         Raises:
             DeviceError: Not enough memory, or a refusal of the driver.
@@ -114,3 +126,10 @@ class Replay:
         """Returns the memory of an input, a result or a constant after a replay."""
         place = self._places.get(buffer)
         return buffer.memory if place is None else memory[place]
+
+    def result(self, number: int, memory: Sequence[Any]) -> Array:
+        """Returns a result as an array, after a replay."""
+        operand = self.graph.outputs[number]
+        found = self.memory_of(buffer_of(operand), memory)
+        where = operand.shape, operand.dtype, operand.strides, operand.offset, operand.size
+        return array_over(self._device, found, *where)

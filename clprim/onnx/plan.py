@@ -19,8 +19,10 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.call.packed import PackedWeight
 from clprim.graph import check, frozen
+from clprim.graph.compiled import Compiled
 from clprim.graph.graph import Buffer
-from clprim.graph.jit import Compiled
+from clprim.graph.passes import optimised
+from clprim.graph.replay import Replay
 from clprim.graph.trace import traced
 from clprim.onnx.context import Context, run_steps
 from clprim.onnx.model import Program, Step
@@ -228,7 +230,9 @@ class Segment:
             if buffer.kind == "constant" and buffer.weight is None:
                 buffer.weight = weights.get(id(buffer.memory))
         outputs = tuple(map(trace.operand, self.results.arrays))
-        self.compiled = Compiled(self._device, replace(graph, outputs=outputs), self.results)
+        graph = replace(graph, outputs=outputs)
+        replay = Replay(self._device, optimised(graph, self._device))
+        self.compiled = Compiled(graph, replay, self.results)
 
     def __call__(self, arrays: Sequence[Any]) -> Scope:
         """Runs the steps and returns the values that are still needed."""
@@ -278,7 +282,7 @@ class Segment:
             return False
         self.results = Form({})
         self.results.places = places
-        self.compiled = Compiled(device, graph, self.results, planned=True)
+        self.compiled = Compiled(graph, Replay(device, graph), self.results)
         self.end, self.thawed = len(plan.program.steps), True
         return True
 

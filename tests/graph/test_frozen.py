@@ -6,7 +6,8 @@ import pytest
 import clprim as cp
 from clprim import ops
 from clprim.graph import frozen
-from clprim.graph.jit import Compiled
+from clprim.graph.compiled import Compiled
+from clprim.graph.replay import Replay
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -41,7 +42,7 @@ def test_a_graph_runs_again_with_nothing_planned(device, monkeypatch):
     again, beside = frozen.thaw(device, data, constant)
     assert asked == ["w"]
     assert beside == {"beside": (1, "two")}
-    compiled = Compiled(device, again, lambda make, given: make(0), planned=True)
+    compiled = Compiled(again, Replay(device, again), lambda make, given: make(0))
     np.testing.assert_array_equal(compiled([x]).get(), wanted)
     with pytest.raises(cp.DefinitionError, match="one call alone"):
         again.nodes[0].primitive.problem(None, device)
