@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from clprim.plan.machine import STARTING
 from clprim.traits import DeviceTraits
 
 # Instructions that a unit issues at a time, each of one work-item.
@@ -30,10 +31,6 @@ WAITING = 1.2
 SUMS_OF_UNIT = 37_000
 # Until a group has begun, and until another kernel has.
 START, LAUNCH = 5000.0, 500.0
-
-
-# Elements that a CPU's work-item walks over in the time that the next one takes to start.
-STARTING = 4096
 
 
 def fewest_groups(elements: int, units: int) -> int:

@@ -16,12 +16,20 @@ PAGE = 4096
 AHEAD = PAGE
 # Work-items (of GPUs, work-groups) a compute unit: the last one to finish leaves an eighth idle.
 ITEMS = 8
-# Elements of a CPU's work-item beside which the few microseconds of its start do not matter.
-WORK = 1 << 15
+# Elements that are walked over while a work-item starts, or a GPU's next kernel.
+STARTING = 4096
+# Those of a work-item beside which its start does not matter.
+WORK = ITEMS * STARTING
 # Multiply-adds of a compute unit that take as long as another launch, some ten microseconds.
 LAUNCH = 100_000
-# Work-items of a GPU's group that shares nothing: two sub-groups of 32, one of 64.
-GROUP = 64
+# Work-items of a GPU that run as one vector, of 64 where none are of 32.
+SUB_GROUP = 32
+# Those of a group that shares nothing: two sub-groups of 32, one of 64.
+GROUP = 2 * SUB_GROUP
+# Steps of a GPU's work-item from barrier to barrier, which make these rare.
+STEPS = 16
+# Sums or vectors that a work-item takes side by side: one for each cycle of a multiply-add.
+UNROLL = 4
 # Bound: loops over what is no row that a kernel has text for.
 LOOPS = 4
 # Bound: values added one after another into one sum. Rounding errors grow with their number, so

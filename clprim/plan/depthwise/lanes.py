@@ -22,12 +22,9 @@ from clprim.plan.depthwise.code import (
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.depthwise.registers import MOST_SUMS
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up, work_group
-from clprim.plan.machine import GROUP
+from clprim.plan.machine import GROUP, UNROLL
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
-
-# Outputs of a work-item: each tap is read once for all of them.
-OUTPUTS = 4
 
 
 @dataclass(frozen=True)
@@ -60,9 +57,7 @@ class LanesCode(DepthwiseCode):
 
 def _tile(what: Depthwise, traits: DeviceTraits) -> LanesTile:
     """Returns the rule's tile."""
-    return LanesTile(
-        OUTPUTS, min(GROUP if traits.is_cpu else 4 * GROUP, traits.max_work_group_size)
-    )
+    return LanesTile(UNROLL, min(GROUP if traits.is_cpu else 4 * GROUP, traits.max_work_group_size))
 
 
 def _fits(tile: LanesTile, _: Depthwise, traits: DeviceTraits) -> bool:

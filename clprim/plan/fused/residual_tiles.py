@@ -15,7 +15,7 @@ from clprim.plan.depthwise.code import unrolls
 from clprim.plan.depthwise.problem import Depthwise
 from clprim.plan.depthwise.problem import index_of as depthwise_index
 from clprim.plan.kernel import power_of_two, round_up
-from clprim.plan.machine import second
+from clprim.plan.machine import UNROLL, second
 from clprim.plan.place import Place
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.problem import index_of as contraction_index
@@ -23,8 +23,6 @@ from clprim.plan.product.register_code import ContractionCode, contraction_code
 from clprim.plan.product.register_tile import Tile
 from clprim.traits import DeviceTraits
 
-# Steps of k that the products' loops take at a time.
-UNROLL = 4
 # Rows that a tile of a product may have: few, as each is another kernel to compile.
 ROWS = (14, 12, 9, 7, 4, 2, 1)
 # Of the smallest of a kernel's arrays of places.

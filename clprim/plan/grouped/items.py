@@ -10,17 +10,8 @@ from clprim.plan.grouped.code import group_kernel
 from clprim.plan.grouped.loops import inputs_of, loops_of, places_of, walk_together
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import KernelPlan, power_of_two
-from clprim.plan.machine import UPDATES
+from clprim.plan.machine import GROUP, ITEMS, STARTING, SUB_GROUP, UNROLL, UPDATES
 from clprim.traits import DeviceTraits
-
-# Work-items of a work-group, and of a group at least: as a GPU reads a line of memory.
-MOST_ITEMS, LEAST_ITEMS = 256, 32
-# Elements that a work-item takes at least where there are as many.
-EACH = 4
-# Work-groups that a compute unit has under way, which share its part of the cache.
-RESIDENT = 4
-# Elements of groups that are worth one kernel however few groups there are.
-SHORT = 4096
 
 
 def plan_items(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
@@ -34,21 +25,21 @@ def plan_items(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
     if loops is None or not walk_together(problem, loops):
         return None
     size, names = loops.row.size * loops.run.size, problem.names
-    if loops.run.size < LEAST_ITEMS or (loops.groups < traits.compute_units and size > SHORT):
+    if loops.run.size < SUB_GROUP or (loops.groups < traits.compute_units and size > STARTING):
         return None
     reduced = inputs_of(problem.definition.reduced)
     nbytes = size * sum(
         problem.arrays[n].dtype.itemsize for n in loops.moving if names[n] in reduced
     )
-    if nbytes > traits.cache_bytes // (RESIDENT * traits.compute_units) and size > SHORT:
+    if nbytes > traits.cache_bytes // (ITEMS * traits.compute_units) and size > STARTING:
         return None
     partial_bytes = problem.definition.taken.partials * problem.value.itemsize
-    room = min(MOST_ITEMS, traits.max_work_group_size, traits.local_memory // partial_bytes)
+    room = min(4 * GROUP, traits.max_work_group_size, traits.local_memory // partial_bytes)
     most = power_of_two(room + 1) // 2
-    lanes = min(most, max(LEAST_ITEMS, power_of_two(min(size // EACH, loops.run.size))))
+    lanes = min(most, max(SUB_GROUP, power_of_two(min(size // UNROLL, loops.run.size))))
     if size > UPDATES * lanes:
         return None
-    abreast = max(1, min(room, MOST_ITEMS // 2) // lanes)
+    abreast = max(1, min(room, 2 * GROUP) // lanes)
     return group_kernel(
         "grouped/items",
         problem,

@@ -25,14 +25,11 @@ from clprim.plan.grouped.code import group_kernel
 from clprim.plan.grouped.loops import Loops, inputs_of, loops_of, places_of, walk_together
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import KernelPlan
-from clprim.plan.machine import CHAIN, ITEMS, UPDATES, near, second
+from clprim.plan.machine import CHAIN, ITEMS, UNROLL, UPDATES, near, second
 from clprim.traits import DeviceTraits
 
 # Vectors of a group, below which lanes of several groups are better.
 LEAST = 2
-# Independent partials of a long run. They are merged one after another, by an exponential each in
-# softmax: u of them are for groups of 4 u² vectors and more.
-UNROLL = 4
 
 
 def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
@@ -51,6 +48,8 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
     if width < 2 or not _pays(problem, loops, width, traits):
         return None
     vectors = run.size // width
+    # Independent partials are merged one after another, by an exponential each in softmax: u of
+    # them are for groups of 4 u² vectors and more.
     unroll = max(1, min(UNROLL, traits.vector_registers // 2 // definition.taken.partials))
     while unroll > 1 and (vectors < 2 * unroll or row.size * vectors < 4 * unroll**2):
         unroll //= 2

@@ -24,12 +24,11 @@ from clprim.plan.kernel import (
     round_up,
     work_group,
 )
+from clprim.plan.machine import UNROLL
 from clprim.plan.pointwise.code import PointwiseCode, TileCode
 from clprim.plan.pointwise.elements import Elements
 from clprim.plan.pointwise.placing import place_tiles
 from clprim.plan.pointwise.schedule import (
-    CHUNK,
-    PEELED,
     SIZES,
     aligned,
     chunk_vector,
@@ -136,9 +135,10 @@ def _walked(call: Elements, in_place: bool) -> KernelPlan:
     if vector == 1 and not (call.lookups or in_place or call.definition.draws):
         stored = call.types[:count]
         vector = chunk_vector(call.definition, operands, stored, inner, call.reach, traits)
-        chunk = CHUNK if vector > 1 else 0
+        chunk = UNROLL * vector if vector > 1 else 0
     whole = aligned(count, outer, call.space, vector)
-    long = whole or (periodic is None and inner.size >= PEELED * vector)
+    # Of two vectors of a row one is stored past the cache, where others are not aligned.
+    long = whole or (periodic is None and inner.size >= 2 * vector)
     streaming = vector > 1 and not in_place and call.streams(vector) and long
     together = 1 if periodic else rows_together(inner.size, outer, vector, traits)
     pieces = -(-outer[-1].size // together) if together > 1 else 1

@@ -8,19 +8,15 @@ from collections.abc import Sequence
 from clprim.dtypes import AnyDType, stored_type
 from clprim.language.definition import PointwiseDefinition
 from clprim.plan.kernel import OperandCode, round_up
-from clprim.plan.machine import AHEAD, ITEMS, LINE, WORK
+from clprim.plan.machine import AHEAD, ITEMS, LINE, STARTING, UNROLL, WORK
 from clprim.plan.strides import Dim, Space
 from clprim.traits import DeviceTraits
 
 # Elements that a CPU's work-item takes at least, where it prepares nothing but a function's
 # coefficients first; beside patterns, a few hundred loads, it takes `WORK`.
-RUN = 8192
+RUN = 2 * STARTING
 # Elements of a row that is short: finding its place takes about as long as it does itself.
 SHORT_ROW = 512
-#: Elements that are computed one by one before vectors of them are stored.
-CHUNK = 64
-#: Vectors of a row, some of which have streaming stores where others are not aligned.
-PEELED = 2
 #: Bytes of what is calculated in, and of indices.
 SIZES = {
     "char": 1,
@@ -158,7 +154,7 @@ def chunk_vector(
     """Returns the width of vectors that results are stored by, or 1 where they are not.
 
     What cannot be computed by vectors, as a choice by a mask of bytes, is then computed one by one,
-    `CHUNK` elements at a time, and is streamed all the same.
+    some vectors at a time, and is streamed all the same.
 
     Args:
         definition: The checked snippet.
@@ -169,7 +165,7 @@ def chunk_vector(
         traits: Of the device.
     """
     vector = min(16, LINE // max(t.itemsize for t in dtypes))
-    if not definition.straight or inner.size < 2 * CHUNK:
+    if not definition.straight or inner.size < 2 * UNROLL * vector:
         return 1
     if any(o.inner != "one" for o in operands[: len(dtypes)]):
         return 1

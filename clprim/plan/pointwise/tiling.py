@@ -39,7 +39,7 @@ from clprim.traits import DeviceTraits
 _ROW_BYTES, _ROWS = 2 * LINE, 256
 # The same where rows are not aligned, and each piece of one has two lines that it shares.
 _ODD_ROW_BYTES, _ODD_ROWS = 512, 96
-# Vectors of a granule, which are in registers at a time.
+# Bound: vectors of a granule, whose steps a kernel has text for.
 _MOST_VECTORS = 64
 # Steps that permuting a vector of them may take.
 _MOST_STEPS = 12

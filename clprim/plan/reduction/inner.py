@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from clprim.plan.machine import GROUP, ITEMS
+from clprim.plan.machine import GROUP, ITEMS, STEPS
 from clprim.plan.reduction.schedule import Cut, Schedule, Walk
-
-# Vectors of a row that a GPU's work-item takes at least, where rows keep the device busy and a
-# work-group is a sub-group or more: fewer work-items are fewer rounds of the tree that follows.
-STEPS_OF_MANY = 16
 
 
 def inner_shape(walk: Walk) -> Schedule | None:
@@ -42,12 +38,12 @@ def _gpu_shape(walk: Walk) -> Schedule:
     lanes = min(32, one)
     while lanes < 4 * GROUP:
         # What a further doubling is to leave every work-item, in vectors.
-        steps = STEPS_OF_MANY if many and lanes >= one else 4
+        steps = STEPS if many and lanes >= one else 4
         if lanes * vector * steps > length:
             break
         lanes *= 2
     # Rows that keep the device busy hide each other's latency.
-    unroll = 2 if last.size >= (STEPS_OF_MANY if many else 8) * lanes * vector else 1
+    unroll = 2 if last.size >= (STEPS if many else 8) * lanes * vector else 1
     return Schedule("reduction/inner", vector, unroll, lanes)
 
 

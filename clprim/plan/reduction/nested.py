@@ -22,10 +22,10 @@ from clprim.plan.kernel import (
     power_of_two,
     round_up,
 )
-from clprim.plan.machine import ITEMS, near
+from clprim.plan.machine import ITEMS, UNROLL, near
 from clprim.plan.product.pack import Packing, pack_kernel
 from clprim.plan.reduction.nested_code import Nested, NestedTile, nested_code, spread_rows
-from clprim.plan.reduction.pairs import SCALARS, SIDE_BY_SIDE, PairLoops, panel_numbers
+from clprim.plan.reduction.pairs import SCALARS, PairLoops, panel_numbers
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Space
 from clprim.traits import DeviceTraits
@@ -41,7 +41,7 @@ def nested_tile(what: Nested, traits: DeviceTraits) -> NestedTile:
     if vectors:
         vector = min(lanes, 1 << (columns.bit_length() - 1))
         registers = max(1, traits.sums * 6 // (7 * inner_partials))
-        unroll = max(1, min(SIDE_BY_SIDE, registers, -(-columns // vector)))
+        unroll = max(1, min(UNROLL, registers, -(-columns // vector)))
         tall = max(1, registers // unroll)
     else:
         vector, unroll, tall = 1, max(1, min(SCALARS, columns)), 2

@@ -21,20 +21,17 @@ from typing import Any
 
 from clprim.dtypes import stored_type
 from clprim.plan.kernel import BAKED_DIMS, KernelPlan, OperandCode, inner_step, round_up
-from clprim.plan.machine import ITEMS, LAUNCH, WORK
+from clprim.plan.machine import ITEMS, LAUNCH, STEPS, UNROLL, WORK
 from clprim.plan.product.pack import Packing, pack_kernel
 from clprim.plan.reduction.code import KernelLoops
 from clprim.plan.reduction.loops import FoldLoops, operand_numbers
 from clprim.plan.reduction.schedule import Schedule
-from clprim.plan.reduction.stage import LOCAL_STEPS, Folding
+from clprim.plan.reduction.stage import Folding
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim
 
 # Bound: digits of the reduced space that panels are packed from.
 PACKED_DIGITS = 3
-# Vectors side by side in a tile (of a GPU, scalars): more columns share what is read of a row, and
-# four panels of a line of the cache each are a stream that prefetchers follow.
-SIDE_BY_SIDE = 4
 # Of scalars that are no vectors: so many neighbours, of which compilers make vectors themselves.
 SCALARS = 32
 
@@ -80,7 +77,7 @@ def pair_loops(folding: Folding, loops: FoldLoops) -> PairLoops | None:
     found = []
     for r, c in permutations(range(len(kept)), 2):
         row, column = kept[r], kept[c]
-        if min(row.size, column.size) < 2 * SIDE_BY_SIDE:
+        if min(row.size, column.size) < 2 * UNROLL:
             continue
         kinds = tuple(_kind(row.strides[k], column.strides[k]) for k in range(inputs))
         moving = tuple(any(d.strides[k] for d in reduced) for k in range(inputs))
@@ -132,7 +129,7 @@ def pairs_schedule(folding: Folding, pairs: PairLoops) -> Schedule | None:
         vector = max(2, min(widest, 1 << (columns.bit_length() - 1)))
         # Registers keep room for an operand's vectors and for what strings compute.
         registers = max(1, traits.sums * 6 // (7 * partials))
-        unroll = _side_by_side(columns, vector, min(SIDE_BY_SIDE, registers))
+        unroll = _side_by_side(columns, vector, min(UNROLL, registers))
         tall = max(1, registers // unroll)
     tall = min(tall, pairs.row.size)
     panels = -(-columns // (vector * unroll))
@@ -173,11 +170,9 @@ def _local_schedule(folding: Folding, pairs: PairLoops) -> Schedule | None:
         for kind, moving, dtype in zip(pairs.kinds, pairs.moving, folding.input_values, strict=True)
         if moving and kind != "neither"
     ]
-    for tile in (
-        (SIDE_BY_SIDE, SIDE_BY_SIDE // 2) if len(folding.partials) <= 2 else (SIDE_BY_SIDE // 2,)
-    ):
+    for tile in (UNROLL, UNROLL // 2) if len(folding.partials) <= 2 else (UNROLL // 2,):
         lines = sum(size * (tile * (rows if k == "row" else lanes) + 1) for k, size in held)
-        if LOCAL_STEPS * lines <= traits.local_memory:
+        if STEPS * lines <= traits.local_memory:
             return Schedule(
                 "reduction/pairs_local",
                 unroll=tile,

@@ -15,6 +15,7 @@ from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.definition import ReductionDefinition
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelPlan, OperandCode, ScalarCode
+from clprim.plan.machine import STEPS
 from clprim.plan.reduction.code import KernelLoops, ReductionCode, Scaling, partial_code
 from clprim.plan.reduction.schedule import Schedule
 from clprim.plan.snippets import Printed, own_names, unified_functions
@@ -32,8 +33,6 @@ MOST_LEVELS = 4
 # Bound: of longer ones the last level keeps what it loses, six operations for one; so rarely that
 # costs nothing.
 LEVELS = 3
-# Steps of pairs that a GPU's local memory holds at a time.
-LOCAL_STEPS = 16
 
 
 def levels_of_pairs(steps: int, chain: int) -> tuple[int, bool]:
@@ -289,7 +288,7 @@ class Folding:
             tall=schedule.tall,
             kinds=kinds,
             packed=packed,
-            steps=LOCAL_STEPS if schedule.template == "reduction/pairs_local" else 0,
+            steps=STEPS if schedule.template == "reduction/pairs_local" else 0,
             chain=PAIRS_CHAIN if kinds else FIRST_CHAIN,
             vector_finish=vectors,
         )

@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clprim.plan.kernel import power_of_two, round_up
-from clprim.plan.machine import UPDATES, WORK
+from clprim.plan.machine import GROUP, UNROLL, UPDATES, WORK
 from clprim.traits import DeviceTraits
-
-# Every piece adds up the totals of those before it: few enough that this costs nothing.
-MOST_PIECES = 256
-# Elements that a work-item of a GPU's group takes of a line.
-EACH = 4
 
 
 @dataclass(frozen=True)
@@ -61,8 +56,8 @@ def choose_schedule(
     lanes, each, per_group = 1, 1, 1
     group = not traits.is_cpu and along and length >= 64
     if group:
-        template, vector, each = "scan/group", 1, EACH
-        lanes = min(256, traits.max_work_group_size, power_of_two(-(-length // EACH)))
+        template, vector, each = "scan/group", 1, UNROLL
+        lanes = min(4 * GROUP, traits.max_work_group_size, power_of_two(-(-length // UNROLL)))
         while lanes > 1 and lanes * partial_bytes > traits.local_memory:
             lanes //= 2
         tiles = lines
@@ -77,7 +72,8 @@ def choose_schedule(
     pieces = 1
     if tiles < wanted and length >= 2 * least:
         target = 4 * wanted if traits.is_cpu else wanted
-        pieces = max(1, min(-(-target // tiles), length // least, MOST_PIECES))
+        # Every piece adds up the totals of those before it: few enough that this costs nothing.
+        pieces = max(1, min(-(-target // tiles), length // least, 4 * GROUP))
     granule = lanes * each if group else vector if along else 1
     chunk = round_up(-(-length // pieces), granule)
     pieces = -(-length // chunk)

@@ -26,7 +26,7 @@ from clprim.plan.kernel import (
     Plan,
     round_up,
 )
-from clprim.plan.machine import GROUP, ITEMS, WORK
+from clprim.plan.machine import GROUP, ITEMS, UNROLL, WORK
 from clprim.plan.scan.planner import plan_scan
 from clprim.plan.strides import Operand, row_major_strides
 from clprim.traits import DeviceTraits
@@ -37,7 +37,7 @@ SHORT = {True: 48, False: 1024}
 # registers.
 DIGIT = {True: 8, False: 4}
 # Elements of each of a GPU's work-items that share a chunk.
-EACH = 8
+EACH = 2 * UNROLL
 
 _INT32 = np.dtype(np.int32)
 _places = define_reduction(
