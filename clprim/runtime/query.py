@@ -338,10 +338,12 @@ def _register_bytes(device: cl.Device, is_cpu: bool) -> int:
     """Return the registers of a work-item in bytes; no query tells, but one betrays it.
 
     GPUs mostly give a work-item some 255 registers of 4 bytes. Where the size of sub-groups is the
-    compiler's choice, all lanes of one share 128 registers, and have half of that at most.
+    compiler's choice, all lanes of one share 128 registers, and have half of that at most. Those of
+    small work-groups are taken for ones that have few registers as well.
     """
-    shared = not is_cpu and "cl_intel_required_subgroup_size" in _extensions(device)
-    return 512 if shared else DeviceTraits.register_bytes
+    shared = "cl_intel_required_subgroup_size" in _extensions(device)
+    few = not is_cpu and (shared or device.max_work_group_size <= 64)
+    return 512 if few else DeviceTraits.register_bytes
 
 
 def _sub_group_sizes(device: cl.Device) -> list[int]:

@@ -6,21 +6,22 @@ from dataclasses import replace
 
 from clprim.plan.depthwise.problem import Depthwise, Line
 from clprim.plan.depthwise.weight.code import DepthwiseGradient
-from clprim.plan.machine import ITEMS
+from clprim.plan.machine import GROUP, ITEMS
 from clprim.traits import DeviceTraits
 
 # Sums that registers hold beside taps.
 MOST_SUMS = 16
-# Beside both: a row of x, addresses, what the epilogue needs.
-OTHER_VALUES = 32
 # Taps that registers hold.
 MOST_TAPS = 49
-# Windows farther apart share little.
-LARGEST_STRIDE = 3
 
 
 def taps_in_registers(h: Line, v: Line) -> int:
-    """Returns how many rows of taps registers hold at a time: a divisor of all; 0 for none."""
+    """Returns how many rows of taps registers hold at a time: a divisor of all; 0 for none.
+
+    There are none where windows share nothing, as strides are longer than they are.
+    """
+    if any(line.stride > line.kernel for line in (h, v)):
+        return 0
     fit = (n for n in range(1, h.kernel + 1) if not h.kernel % n and n * v.kernel <= MOST_TAPS)
     return max(fit, default=0)
 
@@ -40,6 +41,14 @@ def interlaced(line: Line, outputs: int) -> int:
     return -(-line.outputs // (outputs * line.dilation)) * line.dilation
 
 
+def registers_hold(values: int, itemsize: int, traits: DeviceTraits) -> bool:
+    """Whether two thirds of the registers hold so many values.
+
+    The others hold what is read, addresses, what the epilogue needs.
+    """
+    return 3 * values * itemsize <= 2 * traits.register_bytes
+
+
 def busy_items(traits: DeviceTraits) -> int:
     """Returns how many work-items keep a device busy while they wait for memory."""
-    return traits.compute_units * (ITEMS if traits.is_cpu else 512)
+    return traits.compute_units * (ITEMS if traits.is_cpu else ITEMS * GROUP)

@@ -16,12 +16,11 @@ from clprim.plan.cost import GroupWork
 from clprim.plan.depthwise.code import CLIP, NEEDS, TiledCode, arguments_of_any, stores
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.depthwise.registers import (
-    LARGEST_STRIDE,
     MOST_SUMS,
     MOST_TAPS,
-    OTHER_VALUES,
     busy_items,
     interlaced,
+    registers_hold,
     single_taps,
     taps_in_registers,
 )
@@ -72,7 +71,7 @@ class WindowsCode(TiledCode):
 def _applicable(what: Depthwise, _: DeviceTraits) -> bool:
     """Whether a row of taps fits the registers, and windows share what is below them."""
     h, v = single_taps(what)
-    if not taps_in_registers(h, v) or max(h.stride, v.stride) > LARGEST_STRIDE:
+    if not taps_in_registers(h, v):
         return False
     if what.adjoint:
         whole = taps_in_registers(h, v) == h.kernel
@@ -134,8 +133,8 @@ def _fits(tile: WindowsTile, what: Depthwise, traits: DeviceTraits) -> bool:
     if (tile.rows, tile.columns) == (h, v):
         return True  # none is smaller
     sums = tile.rows * tile.columns
-    values = sums + min(MOST_TAPS, what.rows.kernel * what.columns.kernel) + OTHER_VALUES
-    return sums <= MOST_SUMS and values * what.value.itemsize <= traits.register_bytes
+    values = sums + min(MOST_TAPS, what.rows.kernel * what.columns.kernel)
+    return sums <= MOST_SUMS and registers_hold(values, what.value.itemsize, traits)
 
 
 def _plan(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Plan:

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from clprim.plan.cost import LAUNCH, GroupWork
 from clprim.plan.kernel import power_of_two
+from clprim.plan.machine import GROUP, ITEMS, STEPS, SUB_GROUP
 from clprim.plan.product.splits import split_depth
 from clprim.traits import DeviceTraits
 
@@ -22,19 +23,11 @@ SUMS_PART = 4
 # Times as many sums as the rule takes are worth timing: 128 floats come to 180 to 210 registers,
 # which no trait promises, and which pay where reading local memory is what takes the time.
 WIDE = 2
-# A device of small work-groups is taken for one that has few registers as well.
-SMALL_GROUP = 64
 # Bound: bytes of local memory that every device has.
 LOCAL_BYTES = 32 << 10
-# Work-items of a group at least, where there is room for so many: what runs as one vector.
-FEWEST_ITEMS = 32
-# Work-items that hide the latencies of a compute unit.
-ITEMS_PER_UNIT = 512
 # Instructions, beside one product: of an access to global memory (address, check, waiting), of an
 # element on its way from there to local memory, of a vector from there, of storing a sum.
 READ, ELEMENT, LOCAL, STORE = 21.0, 16.0, 1.0, 17.0
-# Steps of k in local memory at a time: more of them make barriers rarer.
-MOST_STEPS = 16
 # Bound: bytes of what is noted of a step of k in local memory: two places, a row and a column.
 RECORD_BYTES = 24
 
@@ -102,7 +95,7 @@ class LocalTile:
 
 def busy_items(traits: DeviceTraits) -> int:
     """Returns how many work-items keep the device busy."""
-    return traits.compute_units * min(ITEMS_PER_UNIT, 2 * traits.max_work_group_size)
+    return traits.compute_units * min(ITEMS * GROUP, 2 * traits.max_work_group_size)
 
 
 def most_sums(width: int, itemsize: int, traits: DeviceTraits) -> int:
@@ -113,10 +106,7 @@ def most_sums(width: int, itemsize: int, traits: DeviceTraits) -> int:
         itemsize: Bytes of a sum.
         traits: Of the device.
     """
-    registers = min(
-        traits.register_bytes, 512 if traits.max_work_group_size <= SMALL_GROUP else 1024
-    )
-    return max(registers // SUMS_PART // itemsize, width * width)
+    return max(traits.register_bytes // SUMS_PART // itemsize, width * width)
 
 
 @dataclass(frozen=True)
@@ -173,7 +163,8 @@ def local_tiles(sizes: Sizes, traits: DeviceTraits, *, wide: bool = False) -> tu
         for steps in (_steps(LocalTile(y, x, r, c, width, 1), itemsize, memory),)
         if steps
     ]
-    tiles = [tile for tile in tiles if tile.items >= FEWEST_ITEMS] or tiles
+    # What runs as one vector, where there is room for so many.
+    tiles = [tile for tile in tiles if tile.items >= SUB_GROUP] or tiles
     tiles.sort(key=lambda tile: local_cost(tile, sizes, traits))
     return tuple(tiles or ([] if wide else [LocalTile(1, 1, width, width, width, 1)]))
 
@@ -181,9 +172,7 @@ def local_tiles(sizes: Sizes, traits: DeviceTraits, *, wide: bool = False) -> tu
 def _steps(tile: LocalTile, itemsize: int, memory: int) -> int:
     """Steps of k for which there is room, a power of two; some, or none."""
     room = memory - RECORD_BYTES * tile.items
-    most = min(
-        MOST_STEPS, tile.items, room // (tile.local_bytes(itemsize) - RECORD_BYTES * tile.items)
-    )
+    most = min(STEPS, tile.items, room // (tile.local_bytes(itemsize) - RECORD_BYTES * tile.items))
     steps = power_of_two(most + 1) // 2 if most > 0 else 0
     return steps if steps >= min(4, tile.items) else 0
 

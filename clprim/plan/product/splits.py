@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelPlan, Plan, power_of_two, round_up
-from clprim.plan.machine import CHAIN
+from clprim.plan.machine import CHAIN, GROUP
 from clprim.plan.product.pixels import step_of
 from clprim.plan.product.problem import Contraction, Output
 from clprim.plan.product.walk import Walk, depths_of, lanes_of
@@ -19,8 +19,6 @@ from clprim.traits import DeviceTraits
 
 # Steps of k that are worth a split: its tile is written and read once more.
 SHORTEST_CHAIN = 256
-# Work-items of a group of the second kernel, which only reads and writes.
-FINISH_ITEMS = 64
 #: Names of the numbers of a plane.
 PLANE = ("height", "width", "row_start", "column_start")
 
@@ -236,7 +234,7 @@ def with_finish(
     found.numbers(**{name: numbers[name] for name in wanted})
     partial = cut.partial(what.groups)
     rows = numbers["lanes" if code.gathered == "rows" else "outputs"]
-    items = min(FINISH_ITEMS, power_of_two(traits.max_work_group_size + 1) // 2)
+    items = min(GROUP, power_of_two(traits.max_work_group_size + 1) // 2)
     vectors = what.groups * rows * (cut.pitch // code.width)
     results = numbers["lanes"] * what.outputs * what.groups
     finish = KernelPlan(

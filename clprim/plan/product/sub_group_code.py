@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, round_up
+from clprim.plan.machine import GROUP, UNROLL
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.splits import TileCode, output_steps
 from clprim.plan.product.walk import Walk
@@ -13,8 +14,6 @@ from clprim.traits import DeviceTraits
 
 # Vectors that are read at once of the other operand: more of them would not stay in registers.
 AHEAD = 2
-# Steps of k and work-items of a group that packs.
-PACK_RUN, PACK_ITEMS = 8, 64
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def pack_panels(
     """
     w = what.packed
     operand = OperandCode.of("w", w.dtype, what.value, 0)
-    run, items = min(PACK_RUN, code.lanes), min(PACK_ITEMS, traits.max_work_group_size)
+    run, items = min(2 * UNROLL, code.lanes), min(GROUP, traits.max_work_group_size)
     found = Arguments(code.index)
     found.memory(operand.storage, "w_memory", w.buffer)
     found.memory(code.value, "packed", read_only=False)

@@ -22,6 +22,8 @@ from clprim.plan.kernel import (
     Plan,
     round_up,
 )
+from clprim.plan.machine import GROUP, ITEMS
+from clprim.plan.product.local_tile import most_sums
 from clprim.plan.product.pixels import piece_of
 from clprim.plan.product.problem import Contraction, index_of, moved_bytes, span_of
 from clprim.plan.product.splits import (
@@ -39,19 +41,10 @@ from clprim.plan.product.walk import Walk, depths_of, lanes_of
 from clprim.plan.store import add_store, storing
 from clprim.traits import DeviceTraits
 
-# Sums of a lane. Sixteen lanes of 32 take half of the 128 registers of 32 bytes that a sub-group
-# has; rows, columns and places have the other half.
-MOST_SUMS = 32
 # Sizes of sub-groups, what promises most first.
 SIZES = (16, 8, 32)
-# Sub-groups of a work-group: they read the same columns at about the same time.
-NEIGHBOURS = 8
-# Sub-groups of a compute unit that hide each other's latencies.
-BUSY = 8
-# Vectors of the second kernel.
+# Bound: elements of what a GPU loads or stores at once, 16 bytes.
 WIDTH = 4
-# Sums of padding, beside those of the result, that tiles of local memory are better than.
-MOST_PADDING = 1.0
 
 
 @dataclass(frozen=True)
@@ -82,7 +75,7 @@ class SubGroupTile:
             and self.columns % self.lanes == 0
             and (along_depth or self.rows // self.lanes in (1, 2, 4))
             and (along_depth or self.rows % self.lanes == 0)
-            and self.rows * self.columns <= MOST_SUMS * self.lanes
+            and self.rows * self.columns <= self.lanes * most_sums(WIDTH, 4, traits)
             and self.lanes * self.sub_groups <= traits.max_work_group_size
         )
 
@@ -115,7 +108,7 @@ def suits_sub_groups(what: Contraction, traits: DeviceTraits) -> bool:
     lanes, outputs = form.lanes.size, what.outputs
     rows, columns = (lanes, outputs) if form.rows else (outputs, lanes)
     padded = round_up(rows, tile.rows) * round_up(columns, tile.columns)
-    return padded <= (1 + MOST_PADDING) * rows * columns
+    return padded <= 2 * rows * columns
 
 
 def _form(what: Contraction) -> _Form:
@@ -206,7 +199,8 @@ def sub_group_tiles(what: Contraction, traits: DeviceTraits) -> Iterator[SubGrou
         # The tile that has the other operand's outputs in fewer vectors, where they are few.
         if outputs <= size:
             shapes.sort(key=lambda s: s[1] if form.rows else s[0])
-        neighbours = max(1, min(NEIGHBOURS, traits.max_work_group_size // size))
+        # Neighbours read the same columns at about the same time.
+        neighbours = max(1, min(2 * GROUP, traits.max_work_group_size) // size)
         for rows, columns in shapes:
             tile = SubGroupTile(size, rows, columns, neighbours)
             if tile.fits(traits, along_depth=form.along == "depth"):
@@ -232,7 +226,7 @@ def plan_sub_groups(
     form = _form(what)
     what = form.what
     shape = tile.rows, tile.columns
-    busy = BUSY * traits.compute_units
+    busy = ITEMS * traits.compute_units
     cut = cut_depth(what, shape, tile.lanes, busy, gathered_rows=form.rows)
     code = _code(form, tile, cut, traits)
     numbers = _numbers(form, tile, cut, code)

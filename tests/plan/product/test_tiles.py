@@ -23,8 +23,12 @@ TRAITS = {
     ),
     "wide": DeviceTraits(compute_units=36, local_memory=65536, sub_group_size=64),
     "narrow": DeviceTraits(compute_units=24, local_memory=65536, register_bytes=512),
-    "modest": DeviceTraits(compute_units=2, max_work_group_size=64, local_memory=32768),
-    "small": DeviceTraits(compute_units=2, max_work_group_size=64, local_memory=4096),
+    "modest": DeviceTraits(
+        compute_units=2, max_work_group_size=64, local_memory=32768, register_bytes=512
+    ),
+    "small": DeviceTraits(
+        compute_units=2, max_work_group_size=64, local_memory=4096, register_bytes=512
+    ),
     "tiny": DeviceTraits(compute_units=1, max_work_group_size=1, local_memory=1024),
     "odd": DeviceTraits(compute_units=3, max_work_group_size=96, local_memory=5000),
     "cpu": DeviceTraits(is_cpu=True, compute_units=2, max_work_group_size=4096, vector_bytes=64),

@@ -20,7 +20,7 @@ from clprim.plan.conv.winograd.tile import (
 )
 from clprim.plan.cost import ISSUED, LAUNCH, GroupWork
 from clprim.plan.kernel import power_of_two, round_up
-from clprim.plan.product.local_tile import LOCAL_BYTES, MOST_STEPS, WIDE, most_sums
+from clprim.plan.product.local_tile import LOCAL_BYTES, WIDE, most_sums
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.sub_groups import suits_sub_groups
 from clprim.plan.product.tiles import cost_of_tiles
@@ -174,7 +174,7 @@ def _candidates(problem: Contraction, traits: DeviceTraits) -> Iterator[Winograd
                 if elements * y * x > most or not y <= 2 * x <= 4 * y:
                     continue
                 tile = WinogradLocalTile(outputs, y * rows, x * columns, rows, columns, 1)
-                limit = min(MOST_STEPS, tile.items(elements) // tile.tiles)
+                limit = min(machine.STEPS, tile.items(elements) // tile.tiles)
                 limit = min(limit, memory // (elements * (tile.tiles + tile.strip)))
                 if limit >= 1:
                     found = replace(tile, steps=1 << (limit.bit_length() - 1))

@@ -13,11 +13,10 @@ from clprim.plan.conv.dense import GPU, dense_depthwise
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.depthwise.code import NEEDS, around
 from clprim.plan.depthwise.registers import (
-    LARGEST_STRIDE,
     MOST_SUMS,
-    OTHER_VALUES,
     busy_items,
     interlaced,
+    registers_hold,
     single_taps,
     taps_in_registers,
 )
@@ -88,7 +87,7 @@ class GradientWindowsCode(GradientCode):
 def gradient_windows_applicable(what: DepthwiseGradient, _: DeviceTraits) -> bool:
     """Whether a row of taps fits the registers, and windows share what is below them."""
     lines = h, v = single_taps(what)
-    few = taps_in_registers(h, v) > 0 and max(h.stride, v.stride) <= LARGEST_STRIDE
+    few = taps_in_registers(h, v) > 0
     return few and all(line.stride == 1 or line.dilation == 1 for line in lines)
 
 
@@ -136,8 +135,8 @@ def fits_gradient_windows(
     if tile.rows > max(1, longest_split(what)):
         return False
     factors = tile.rows * tile.columns
-    values = taps_in_registers(h, v) * v.kernel + factors + OTHER_VALUES
-    small = values * what.value.itemsize <= traits.register_bytes and factors <= MOST_SUMS
+    values = taps_in_registers(h, v) * v.kernel + factors
+    small = registers_hold(values, what.value.itemsize, traits) and factors <= MOST_SUMS
     return small or factors == 1  # none is smaller
 
 
