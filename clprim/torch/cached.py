@@ -21,7 +21,7 @@ from clprim.torch.parts import NOTES
 from clprim.torch.program import Program
 
 # Counts changes of what is kept, formulas of gradients among it.
-_FORM = 3
+_FORM = 4
 
 
 class Kept(OutputCode):  # type: ignore[misc]
@@ -89,9 +89,13 @@ def caching(
         whole = f"{torch.compiler.config.cache_key_tag} clprim {_FORM} {tag}"
         with (
             torch.compiler.config.patch(cache_key_tag=whole),
-            # What a backward pass is made of is kept where it is there before its first call.
+            # What a backward pass is made of is kept where it is there before its first call. Tokens
+            # of effects are made in the graph: the cache does not hand them in.
             torch._functorch.config.patch(
-                bundled_autograd_cache=True, force_non_lazy_backward_lowering=True, **settings
+                bundled_autograd_cache=True,
+                force_non_lazy_backward_lowering=True,
+                unlift_effect_tokens=True,
+                **settings,
             ),
         ):
             return made(module, inputs)
