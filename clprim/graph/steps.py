@@ -64,6 +64,28 @@ class Packing(NamedTuple):
         yield self.weight
 
 
+def _calls(device: Device, nodes: Sequence[Node]) -> Iterator[Call]:
+    """Yields nodes' kernels in order, as soon as they are built."""
+
+    def build(node: Node) -> Call:
+        return built(device, node.primitive, node.problem, node.plan, node.writes)
+
+    if len(nodes) < 2:  # not worth a thread
+        yield from map(build, nodes)
+        return
+    with (
+        waiting("building kernels", len(nodes), patience=_PATIENCE) as done,
+        ThreadPoolExecutor(os.cpu_count() or 1) as threads,
+    ):
+
+        def counted(node: Node) -> Call:
+            call = build(node)
+            done()
+            return call
+
+        yield from threads.map(counted, nodes)
+
+
 def steps_of(device: Device, nodes: Sequence[Node]) -> list[Step]:
     """Returns the kernels of nodes in order. Programs are built by all cores at once.
 
@@ -74,25 +96,8 @@ def steps_of(device: Device, nodes: Sequence[Node]) -> list[Step]:
         DeviceError: Not enough memory.
     """
 
-    def build(node: Node) -> Call:
-        return built(device, node.primitive, node.problem, node.plan, node.writes)
-
-    if len(nodes) > 1:
-        with (
-            waiting("building kernels", len(nodes), patience=_PATIENCE) as done,
-            ThreadPoolExecutor(os.cpu_count() or 1) as threads,
-        ):
-
-            def counted(node: Node) -> Call:
-                call = build(node)
-                done()
-                return call
-
-            calls = [*threads.map(counted, nodes)]
-    else:
-        calls = [build(node) for node in nodes]
     steps: list[Step] = []
-    for node, call in zip(nodes, calls, strict=True):
+    for node, call in zip(nodes, _calls(device, nodes), strict=True):
         slots = [*map(buffer_of, (*node.writes, *node.reads))]
         names = node.primitive.names(node.problem)
         for made in call.once:
