@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import starmap
 from typing import Any, NamedTuple
 
 from clprim.arrays.memory import allocate_workspace
@@ -14,6 +15,7 @@ from clprim.call.packed import PackedWeight
 from clprim.call.primitive import built
 from clprim.graph.graph import Buffer, Node, buffer_of
 from clprim.graph.store import collect
+from clprim.plan.kernel import Plan
 from clprim.runtime.device import Device
 from clprim.runtime.progress import waiting
 from clprim.runtime.randomness import advance
@@ -67,23 +69,25 @@ class Packing(NamedTuple):
 def _calls(device: Device, nodes: Sequence[Node]) -> Iterator[Call]:
     """Yields nodes' kernels in order, as soon as they are built."""
 
-    def build(node: Node) -> Call:
-        return built(device, node.primitive, node.problem, node.plan, node.writes)
+    def build(node: Node, plan: Plan) -> Call:
+        return built(device, node.primitive, node.problem, plan, node.writes)
 
+    planned = ((node, node.plan) for node in nodes)
     if len(nodes) < 2:  # not worth a thread
-        yield from map(build, nodes)
+        yield from starmap(build, planned)
         return
     with (
         waiting("building kernels", len(nodes), patience=_PATIENCE) as done,
         ThreadPoolExecutor(os.cpu_count() or 1) as threads,
     ):
 
-        def counted(node: Node) -> Call:
-            call = build(node)
+        def counted(both: tuple[Node, Plan]) -> Call:
+            call = build(*both)
             done()
             return call
 
-        yield from threads.map(counted, nodes)
+        # This thread plans one after another while others build.
+        yield from threads.map(counted, planned)
 
 
 def steps_of(device: Device, nodes: Sequence[Node]) -> list[Step]:
@@ -95,7 +99,6 @@ def steps_of(device: Device, nodes: Sequence[Node]) -> list[Step]:
         BuildError: The OpenCL compiler refused a kernel.
         DeviceError: Not enough memory.
     """
-
     steps: list[Step] = []
     for node, call in zip(nodes, _calls(device, nodes), strict=True):
         slots = [*map(buffer_of, (*node.writes, *node.reads))]

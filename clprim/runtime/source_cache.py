@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
-from importlib import import_module, resources
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clprim.plan.kernel import PrintedCode
@@ -18,8 +20,6 @@ from clprim.render import render
 from clprim.runtime import disk_cache
 
 if TYPE_CHECKING:
-    from importlib.abc import Traversable
-
     from clprim.plan.kernel import KernelCode
 
 # Everything that the text of a kernel depends on but its code: templates, and the modules whose
@@ -56,40 +56,33 @@ def version_of_sources() -> str:
     All that is planned depends on them.
     """
     names = "clprim", "clprim.ops", "clprim.templates"
-    folders = {folder for name in names for folder in import_module(name).__path__}
-    found = sorted(entry for folder in folders for entry in _written(folder))
-    return hashlib.sha256(repr(found).encode()).hexdigest()
-
-
-def _written(folder: str) -> Iterator[tuple[str, int, int]]:
-    """Yields paths, sizes and times of the files in a folder and in those within it."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir():
-                yield from _written(entry.path)
-            elif entry.name.endswith(_ENDINGS):
-                told = entry.stat()
-                yield entry.path, told.st_size, told.st_mtime_ns
+    return _digest(folder for name in names for folder in import_module(name).__path__)
 
 
 @lru_cache(maxsize=1)
 def _printers() -> str:
-    """Returns a digest of the files that decide how code is printed."""
-    digest = hashlib.sha256()
-    package = resources.files("clprim")
-    roots = [package / name for name in _PRINTERS]
-    for root in (*roots, resources.files("clprim.templates")):
-        for name, file in _files(root):
-            digest.update(f"{name}:".encode())
-            digest.update(hashlib.sha256(file.read_bytes()).digest())
-    return digest.hexdigest()
+    """Returns such a digest of the files that decide how code is printed."""
+    return _digest([*_places_of_printers()])
 
 
-def _files(root: Traversable) -> Iterator[tuple[str, Traversable]]:
-    """Yields files and their names, in a fixed order."""
-    if root.is_dir():
-        for entry in sorted(root.iterdir(), key=lambda entry: entry.name):
-            for name, file in _files(entry):
-                yield f"{root.name}/{name}", file
-    elif root.name.endswith(_ENDINGS):
-        yield root.name, root
+def _places_of_printers() -> Iterator[str]:
+    for folder in import_module("clprim").__path__:
+        yield from (f"{folder}/{name}" for name in _PRINTERS)
+    yield from import_module("clprim.templates").__path__
+
+
+def _digest(places: Iterable[str]) -> str:
+    found = sorted({entry for place in places for entry in _written(place)})
+    version = import_module("clprim").__version__
+    return hashlib.sha256(repr((version, found)).encode()).hexdigest()
+
+
+def _written(place: str) -> Iterator[tuple[str, int, int]]:
+    """Yields path, size and time of a file, or of the files in a folder and in those within it."""
+    if place.endswith(_ENDINGS):
+        told = Path(place).stat()
+        yield place, told.st_size, told.st_mtime_ns
+        return
+    with suppress(NotADirectoryError), os.scandir(place) as entries:
+        for entry in entries:
+            yield from _written(entry.path)

@@ -52,10 +52,25 @@ def test_a_change_of_what_prints_is_another_entry(own_cache, monkeypatch):
 
 
 def test_everything_that_prints_is_in_the_digest():
-    package = source_cache.resources.files("clprim")
-    roots = [package / part for part in source_cache._PRINTERS]
-    names = {name for root in roots for name, _ in source_cache._files(root)}
-    assert {"render.py", "dtypes.py", "traits.py", "plan/kernel.py", "language/snippet.py"} <= names
+    found = {
+        path
+        for place in source_cache._places_of_printers()
+        for path, _, _ in source_cache._written(place)
+    }
+    ends = "render.py", "dtypes.py", "traits.py", "plan/kernel.py", "language/snippet.py"
+    for end in (*ends, "templates/_store.cl.jinja", "pointwise/elements.cl.jinja"):
+        assert any(path.endswith(f"/{end}") for path in found), end
+
+
+def test_a_file_that_is_written_again_changes_the_digest(tmp_path):
+    file = tmp_path / "deep" / "kernel.cl.jinja"
+    file.parent.mkdir()
+    file.write_text("one")
+    (tmp_path / "notes.txt").write_text("is none of them")
+    before = source_cache._digest([str(tmp_path)])
+    assert source_cache._digest([str(tmp_path)]) == before
+    os.utime(file, ns=(1, 1))
+    assert source_cache._digest([str(tmp_path)]) != before
 
 
 def test_without_a_cache_nothing_is_kept(monkeypatch):
