@@ -207,6 +207,7 @@ class Graph:
         outputs: The results, in order.
         notes: What passes did, and what they left, a line each.
         budget: Bytes that temporaries may take together, where nodes may run again for that.
+        free: Numbers of outputs that may lie in another memory format.
     """
 
     what: str
@@ -215,6 +216,7 @@ class Graph:
     outputs: tuple[Operand, ...]
     notes: tuple[str, ...] = ()
     budget: int | None = None
+    free: frozenset[int] = frozenset()
 
     def __str__(self) -> str:
         return graph_text(self)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -62,6 +62,7 @@ class Recorded:
         function: Callable[[], Any],
         tensors: Sequence[torch.Tensor],
         weights: Weights,
+        free: Collection[int] = (),
     ) -> None:
         arrays = [array_of(t) for t in tensors]
         with torch.no_grad(), _same_peak(), uncollected():
@@ -71,7 +72,9 @@ class Recorded:
             bound = weights.bound(trace, written)
             made = [r for r in results if _is_made(r)]
             outputs = tuple(trace.operand(array_of(r)) for r in made)
-        self.traced = replace(graph, outputs=outputs)
+        loose = {id(result[n]) for n in free}
+        numbers = frozenset(n for n, r in enumerate(made) if id(r) in loose)
+        self.traced = replace(graph, outputs=outputs, free=numbers)
         with collecting() as self._kept, uncollected():
             self.replay = Replay(device, optimised(self.traced, device))
         self._device = device
@@ -240,10 +243,11 @@ class Graphs:
 
     Args:
         what: Its name.
+        free: Of a function that returns a list: which of them may lie in another memory format.
     """
 
-    def __init__(self, what: str) -> None:
-        self.what = what
+    def __init__(self, what: str, free: Collection[int] = ()) -> None:
+        self.what, self._free = what, free
         self._weights = Weights()
         self._known: OrderedDict[Hashable, Recorded] = OrderedDict()
         self._told: set[str] = set()
@@ -335,7 +339,9 @@ class Graphs:
             known = self._known
             found = known.get(whole)
             if found is None:
-                known[whole] = found = Recorded(device, self.what, function, tensors, weights)
+                known[whole] = found = Recorded(
+                    device, self.what, function, tensors, weights, self._free
+                )
                 if len(known) > MOST_SIGNATURES:
                     known.popitem(last=False)
                 if weights.uncounted:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from clprim.plan.strides import dense_strides
 from clprim.torch import private
 from clprim.torch.memory import on_device
 from clprim.torch.parts import Lies, is_written, lies_of
@@ -48,7 +49,15 @@ def laid_out(node: fx.Node, found: Any) -> Any:
     return found
 
 
-def _laid_out(told: Lies, found: torch.Tensor) -> torch.Tensor:
+def in_order(node: fx.Node, found: Any) -> Any:
+    """Returns an argument in the order of dimensions that the graph was told, without gaps."""
+    told = lies_of(node)
+    if not isinstance(found, torch.Tensor) or not isinstance(told, Lies):
+        return found
+    return _laid_out(told, found, gaps=False)
+
+
+def _laid_out(told: Lies, found: torch.Tensor, *, gaps: bool = True) -> torch.Tensor:
     wanted, strides = told.strides, found.stride()
     if wanted is None:
         return found  # sizes that are not known before
@@ -57,6 +66,9 @@ def _laid_out(told: Lies, found: torch.Tensor) -> torch.Tensor:
         return found
     if 0 in (*found.shape, *wanted):
         return found  # elements that are repeated
+    if not gaps:
+        order = sorted(range(found.ndim), key=wanted.__getitem__, reverse=True)
+        wanted = dense_strides(found.shape, 1, order)
     return torch.empty_strided(found.shape, wanted, dtype=found.dtype, device=found.device).copy_(
         found
     )

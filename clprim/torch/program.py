@@ -17,7 +17,7 @@ from clprim.runtime.tracing import TraceEndedError
 from clprim.torch import private
 from clprim.torch.graphs import Graphs
 from clprim.torch.memory import on_device
-from clprim.torch.moving import Moved, laid_out, to_device
+from clprim.torch.moving import Moved, in_order, laid_out, to_device
 from clprim.torch.parts import (
     STATES,
     Lies,
@@ -31,6 +31,8 @@ from clprim.torch.parts import (
     takes_numbers,
 )
 from clprim.torch.weights import Weights
+
+_AS_STRIDED = torch.ops.aten.as_strided.default
 
 
 class _Known:
@@ -65,6 +67,12 @@ def _is_there(node: fx.Node, moved: bool) -> bool:
     return kinds == {private.NAME} or (moved and bool(kinds) and node.op == "placeholder")
 
 
+def _is_told(node: fx.Node) -> bool:
+    """Whether it is known before how a node's tensor lies."""
+    lies = lies_of(node)
+    return isinstance(lies, Lies) and lies.strides is not None
+
+
 class Program:
     """A graph of PyTorch's as a function of a list of its arguments, which it empties.
 
@@ -97,6 +105,7 @@ class Program:
         self._output = next(n for n in self._graph.nodes if n.op == "output")
         self._static = {self._given[n] for n in weights if n < len(self._given)}
         self._kept, self._frozen, self._returned = kept, frozen, returned
+        self._strided = any(n.target is _AS_STRIDED for n in self._graph.nodes)
         kinds = {kind for node in self._graph.nodes for kind in devices_of(node)}
         # Where nothing is on the device, all of it is moved there.
         here = private.NAME in kinds
@@ -111,10 +120,22 @@ class Program:
                 part,
                 self._static,
                 self._moved is not None,
-                Graphs(self._what),
+                Graphs(self._what, self._free(part)),
                 Weights(kept=self._kept, frozen=self._frozen),
             )
             for part in self._parts
+        ]
+
+    def _free(self, part: Part) -> list[int]:
+        """Returns which results of a part only a backward pass takes."""
+        if self._returned is None:
+            return []
+        returned = {*self._output.args[0][: self._returned]}
+        inside = {*part.nodes, self._output}
+        return [
+            n
+            for n, node in enumerate(part.makes)
+            if node not in returned and inside.issuperset(node.users) and _is_told(node)
         ]
 
     def __call__(self, args: list[Any]) -> list[Any]:
@@ -155,6 +176,7 @@ class Program:
 
     def _run(self, part: Part, env: dict[fx.Node, Any]) -> None:
         """Runs a part as it is."""
+        env.update(self._as_told({node: env[node] for node in part.reads}))
         for node in part.nodes:
             env[node] = self._value(node, env)
 
@@ -171,7 +193,8 @@ class Program:
         current: list[fx.Node] = []
 
         def call() -> list[Any]:
-            values = {node: odd[node] if node in odd else env[node] for node in part.reads}
+            taken = {node: odd[node] if node in odd else env[node] for node in part.reads}
+            values = self._as_told(taken)
             try:
                 for node in part.nodes:
                     current[:] = [node]
@@ -188,6 +211,17 @@ class Program:
             return current[0]
         env.update(zip(part.makes, found, strict=True))
         return None
+
+    def _as_told(self, values: dict[fx.Node, Any]) -> dict[fx.Node, Any]:
+        """Returns a backward pass's arguments as it was told that they lie.
+
+        The forward pass has them in the memory format that it likes best, and so, by a copy that
+        passes take out again, does a trace of this one.
+        """
+        if self._what != "backward":
+            return values
+        lie = laid_out if self._strided else in_order
+        return {n: lie(n, v) if n.op == "placeholder" else v for n, v in values.items()}
 
     def _value(self, node: fx.Node, env: dict[fx.Node, Any]) -> Any:
         """Computes a node.

@@ -1,11 +1,15 @@
 """Images between nodes lie as is cheapest; what is given and returned stays as it is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import clprim as cp
 from clprim import ops
+from clprim.graph.passes.formats import formats
 from clprim.graph.text import kind_text
+from clprim.graph.trace import traced
 from clprim.runtime.device import current_device
 
 pytestmark = pytest.mark.usefixtures("device")
@@ -131,3 +135,75 @@ def test_what_is_copied_into_a_joined_image_follows_it():
         for node in compiled.graph(*given).nodes:
             images = [o for o in (*node.writes, *node.reads) if o.shape[2:] == (6, 7)]
             assert all(o.strides[1] == o.dtype.itemsize for o in images), node
+
+
+def lie_alike(graph, shape):
+    """Checks that all images of a shape, whole or some channels of them, are channels-last."""
+    if current_device().traits.is_cpu:
+        for node in graph.nodes:
+            for o in (*node.writes, *node.reads):
+                if o.ndim == 4 and o.shape[2:] == shape and 0 not in o.strides:
+                    assert o.strides[1] < o.strides[3], (node, o)
+
+
+def test_gradients_of_convolutions_follow_the_images():
+    """A mean's gradient lies in C order, and with it what it is handed on to."""
+
+    def gradients(x, y, w, v, slope):
+        dy = cp.Pointwise("y0 = x0;")(slope, shape=y.shape) * y
+        dv = ops.conv2d_weight(y, v.shape, dy, padding=1)
+        dy = ops.conv2d_input(y.shape, v, dy, padding=1) * y
+        return dv, ops.conv2d_weight(x, w.shape, dy), ops.mean(ops.conv2d_input(x.shape, w, dy))
+
+    images = arrays((2, 4, 6, 7), (2, 8, 6, 7), last=True)
+    given = [*images, *arrays((8, 4, 1, 1), (8, 8, 3, 3), (2, 8, 1, 1))]
+    compiled = cp.jit(gradients)
+    for found, wanted in zip(compiled(*given), gradients(*given), strict=True):
+        assert found.strides == wanted.strides
+        np.testing.assert_allclose(found.get(), wanted.get(), rtol=1e-3, atol=1e-4)
+    lie_alike(compiled.graph(*given), (6, 7))
+
+
+def test_channels_are_shuffled_where_they_lie():
+    def net(x, a, b):
+        y = ops.conv2d(x, a)
+        y = ops.contiguous(y.reshape(2, 2, 8, 6, 7).transpose(0, 2, 1, 3, 4)).reshape(y.shape)
+        return ops.mean(ops.conv2d(y[:, :8], b) * y[:, 8:], axis=(2, 3))
+
+    given = [*arrays((2, 8, 6, 7), last=True), *arrays((16, 8, 1, 1), (8, 8, 1, 1))]
+    compiled = cp.jit(net)
+    np.testing.assert_allclose(compiled(*given).get(), net(*given).get(), rtol=1e-3, atol=1e-4)
+    lie_alike(compiled.graph(*given), (6, 7))
+
+
+def test_pixels_as_rows_stay_rows():
+    """What a convolution sees through a turned view is channels-last as it is."""
+
+    def net(x, a, b):
+        y = ops.layer_norm(ops.conv2d(x, a).transpose(0, 2, 3, 1), (8,), return_stats=True)[0]
+        return ops.mean(ops.conv2d(y.transpose(0, 3, 1, 2), b), axis=(2, 3))
+
+    given = [*arrays((2, 8, 6, 7), last=True), *arrays((8, 8, 1, 1), (4, 8, 3, 3))]
+    compiled = cp.jit(net)
+    np.testing.assert_allclose(compiled(*given).get(), net(*given).get(), rtol=1e-3, atol=1e-4)
+    for node in compiled.graph(*given).nodes:
+        for o in (*node.writes, *node.reads):
+            assert o.shape != (2, 6, 7, 8) or o.strides[3] == o.dtype.itemsize, node
+
+
+def test_free_outputs_follow():
+    def net(x, a, b):
+        y = ops.relu(ops.contiguous(ops.conv2d(x, a)))
+        return ops.mean(ops.conv2d(y, b), axis=(2, 3)), y
+
+    given = [*arrays((2, 8, 6, 7), (8, 8, 1, 1), (8, 8, 1, 1), last=True)]
+    trace, graph, results = traced("net", lambda: net(*given), given)
+    graph = replace(graph, outputs=tuple(map(trace.operand, results)))
+    device = current_device()
+    kept, moved = (
+        formats(replace(graph, free=frozenset(free)), device).outputs for free in ((), (1,))
+    )
+    assert kept == graph.outputs
+    assert moved[0] == graph.outputs[0]
+    if device.traits.is_cpu:
+        assert moved[1].strides == given[0].strides
