@@ -1,6 +1,13 @@
-"""Whether a string is affine in some of its arrays: y = scale · x + shift, both without x."""
+"""Whether a string is affine in some of its arrays: y = scale · x + shift, both without x.
+
+Or is that where a condition without x holds, and a number elsewhere, as masks of scores are.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from clprim.language.snippet import Snippet
 from clprim.language.tree import (
@@ -13,10 +20,17 @@ from clprim.language.tree import (
     Expr,
     Name,
     Number,
+    Ternary,
     Unary,
     Variable,
     flat,
+    names_in,
 )
+
+# What a value is: without x, affine, that or a number, and an array that conditions alone read.
+_FREE, _AFFINE, _MASKED, _CHOICE = range(4)
+# Numbers that are less than any score: what is added to these is lost.
+_LOWEST = -1e30
 
 
 class _Other(Exception):  # noqa: N818 — an answer, not an error
@@ -29,7 +43,26 @@ def is_affine(snippet: Snippet, *names: str) -> bool:
     Sums, differences, products with what does not depend on it and quotients by that are; no
     condition, jump, rounding or function of it.
     """
-    known = dict.fromkeys(names, 1)
+    return _kind(snippet, dict.fromkeys(names, _AFFINE), ()) == _AFFINE
+
+
+def is_masked(
+    snippet: Snippet, names: Collection[str], choices: Collection[str], numbers: Sequence[Any]
+) -> bool:
+    """Whether the only result is an affine map of arrays, or where conditions say so -∞.
+
+    Args:
+        snippet: Of an elementwise operator.
+        names: The arrays.
+        choices: Arrays that conditions read.
+        numbers: w0, …; instead of -∞ there may be others that no score is added to in vain.
+    """
+    known = dict.fromkeys(names, _AFFINE) | dict.fromkeys(choices, _CHOICE)
+    return _kind(snippet, known, numbers) in (_AFFINE, _MASKED)
+
+
+def _kind(snippet: Snippet, known: dict[str, int], numbers: Sequence[Any]) -> int | None:
+    """What ``y0`` is in the end; None where it is something else."""
     try:
         for statement in flat(snippet.statements):
             match statement:
@@ -37,43 +70,72 @@ def is_affine(snippet: Snippet, *names: str) -> bool:
                     for variable in variables:
                         match variable:
                             case Variable(local, (), value, "") if value is not None:
-                                known[local] = _degree(value, known)
+                                known[local] = _degree(value, known, numbers)
                             case _:
-                                return False
+                                return None
                 case Evaluate(Assign(Name(target), "=", value)):
-                    known[target] = _degree(value, known)
+                    known[target] = _degree(value, known, numbers)
                 case _:
-                    return False
+                    return None
     except _Other:
-        return False
-    return known.get("y0") == 1
+        return None
+    return known.get("y0")
 
 
-def _degree(value: Expr, known: dict[str, int]) -> int:
-    """0 of what does not depend on the array, 1 of an affine map."""
+def _degree(value: Expr, known: dict[str, int], numbers: Sequence[Any]) -> int:
+    """What an expression is."""
+
+    def of(part: Expr) -> int:
+        return _degree(part, known, numbers)
+
     match value:
         case Number():
-            return 0
+            return _FREE
         case Name(text):
-            return known.get(text, 0)
-        case Unary("-" | "+", a):
-            return _degree(a, known)
+            if (kind := known.get(text, _FREE)) != _CHOICE:
+                return kind
         case Cast(kind, a) if kind.text.startswith("typeof_"):
-            return _degree(a, known)
+            return of(a)
+        case Ternary(condition, a, b):
+            if all(known.get(n, _FREE) in (_FREE, _CHOICE) for n in names_in(condition)):
+                for one, other in ((a, b), (b, a)):
+                    if of(one) in (_AFFINE, _MASKED) and _is_lowest(other, numbers):
+                        return _MASKED
+        case Binary("+" | "-", a, b) if of(a) == _MASKED and of(b) == _FREE:
+            return _MASKED
+        case Unary("-" | "+", a):
+            return _plain(of(a))
         case Binary("+" | "-", a, b):
-            return max(_degree(a, known), _degree(b, known))
+            return max(_plain(of(a)), _plain(of(b)))
         case Binary("*", a, b):
-            return _product(_degree(a, known), _degree(b, known))
-        case Binary("/", a, b) if not _degree(b, known):
-            return _degree(a, known)
+            return _product(of(a), of(b))
+        case Binary("/", a, b) if of(b) == _FREE:
+            return _plain(of(a))
         case Call("fma" | "mad", (a, b, c)):
-            return max(_product(_degree(a, known), _degree(b, known)), _degree(c, known))
-        case Call(_, args) if not any(_degree(a, known) for a in args):
-            return 0
+            return max(_product(of(a), of(b)), _plain(of(c)))
+        case Call(_, args) if not any(of(a) for a in args):
+            return _FREE
     raise _Other
 
 
-def _product(a: int, b: int) -> int:
-    if a + b > 1:
+def _plain(kind: int) -> int:
+    if kind > _AFFINE:
         raise _Other
-    return a + b
+    return kind
+
+
+def _product(a: int, b: int) -> int:
+    return _plain(a + b)
+
+
+def _is_lowest(value: Expr, numbers: Sequence[Any]) -> bool:
+    """Whether an expression is -∞, or a number that scores are nothing beside."""
+    match value:
+        case Cast(_, a):
+            return _is_lowest(a, numbers)
+        case Unary("-", Name("INFINITY")):
+            return True
+        case Name(text) if text[0] == "w" and text[1:].isdecimal():
+            number = numbers[int(text[1:])] if int(text[1:]) < len(numbers) else math.nan
+            return bool(number <= _LOWEST)
+    return False

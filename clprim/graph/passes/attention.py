@@ -1,36 +1,32 @@
 """Products with keys, softmax and products with values become attention, which stores no scores.
 
-A scale, in front or behind the first product, is attention's own, and constants that are added to
-scores are its mask. Copies of queries, keys and values, and one of the result, go: attention reads
-and writes where these lie. Exponentials and sums are computed in another way: relative differences
-are some units in the last place of the largest term of each sum. A query of whose scores all are
--∞ gets zeros, not NaN.
+A scale, in front or behind the first product, is attention's own. What is added to scores, and -∞
+in the place of some, is its mask: read where it lies, else computed, once where it is made of
+constants, in every call in the shape that it has by itself where it is not. Copies of queries, keys
+and values, and one of the result, go: attention reads and writes where these lie. Exponentials and
+sums are computed in another way: relative differences are some units in the last place of the
+largest term of each sum. A query of whose scores all are -∞ gets zeros, not NaN; a score that is
+masked and NaN stays NaN.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from clprim.arrays.creation import full
 from clprim.call.attention import ATTENTION, Causal
 from clprim.call.primitive import NoPlanError
 from clprim.call.product import ContractionPrimitive
-from clprim.dtypes import AnyDType
 from clprim.errors import ClprimError
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned, same_place
-from clprim.graph.passes.affine import is_affine
-from clprim.graph.passes.constants import array_of, constant_of
 from clprim.graph.passes.elementwise import lone_producers
 from clprim.graph.passes.moves import moves_of
-from clprim.graph.passes.views import in_shape, reshaped
+from clprim.graph.passes.scores import Scores, factor_of, scores_of, turned
+from clprim.graph.passes.views import in_bytes, in_shape, reshaped
 from clprim.graph.relocation import relocation
-from clprim.graph.store import kept_with
 from clprim.grouped import Grouped
-from clprim.plan.strides import Operand, broadcast_strides, dense_strides
+from clprim.plan.strides import Operand, dense_strides
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import Device
 
@@ -140,11 +136,11 @@ class _Heads:
             node = self.node(made[0]) if made else None
             if node is None or len(node.writes) != 1 or len(node.reads) != 1:
                 return found
-            factor = _factor(node)
+            factor = factor_of(node)
             (y,), (x,) = node.writes, node.reads
             if factor is None or x.dtype != y.dtype:
                 return found
-            whole = replace(x, shape=y.shape, strides=_in_bytes(x, y.shape))
+            whole = replace(x, shape=y.shape, strides=in_bytes(x, y.shape))
             places = relocation(y, whole)
             place = None if places is None else places(found.operand, whole.memory)
             if place is None:
@@ -167,26 +163,27 @@ def _join(device: Device, heads: _Heads) -> bool:
     first = heads.maker(softmax, heads.node(softmax).reads[0])
     if first is None or len(shape) < 2:
         return False
-    scale, mask = 1.0, None
-    between = heads.node(first)
-    if isinstance(between.primitive, Pointwise):
-        found = _between(device, heads, first, shape)
-        if found is None:
+    between, found = first, Scores()
+    if isinstance(heads.node(first).primitive, Pointwise):
+        wanted = _between(device, heads, first, shape)
+        if wanted is None:
             return False
         heads.taken.append(first)
-        first, scale, mask = found
+        first, found = wanted
     if not _is_product(heads.node(first)) or not _fits(heads, first, shape):
         return False
     heads.taken.append(first)
-    made = _made(device, heads, first, shape, scale, mask)
+    made = _made(device, heads, first, shape, found.scale, found.mask)
     if made is None:
         return False
     attends, end = made
     begin = min(heads.taken)
-    if any(begin < w < end for r in attends.reads for w in uses.writers.get(buffer_of(r), ())):
-        return False
+    for number, read in enumerate(attends.reads):
+        since = begin if number < 3 else between
+        if any(since < w < end for w in uses.writers.get(buffer_of(read), ())):
+            return False
     for n in {*heads.taken, heads.last, end}:
-        new = attends if n == end else None
+        new = attends if n == end else found.maker if n == between else None
         uses.change(n, heads.nodes[n], new)
         heads.nodes[n] = new
     return True
@@ -202,55 +199,19 @@ def _fits(heads: _Heads, first: int, shape: tuple[int, ...]) -> bool:
 
 def _between(
     device: Device, heads: _Heads, n: int, shape: tuple[int, ...]
-) -> tuple[int, float, Operand | None] | None:
+) -> tuple[int, Scores] | None:
     """Returns the product behind an affine map of scores, that map's scale and its mask."""
     node = in_shape(device, heads.node(n), shape)
     if node is None or len(node.writes) != 1 or node.problem.shape != shape:
         return None
-    definition = node.primitive.definition  # type: ignore[attr-defined]
     own = heads.node(n)
     for k, read in enumerate(own.reads):
         product = heads.maker(n, read)
-        others = [r for m, r in enumerate(node.reads) if m != k]
         if product is None or not _is_product(heads.node(product)):
             continue
-        fits = (
-            node.reads[k].shape == shape
-            and all(buffer_of(r).frozen and r.dtype == read.dtype for r in others)
-            and not (definition.expr.lookups or definition.expr.dims or definition.draws)
-            and "index" not in definition.expr.used
-            and k in definition.expr.numbers("x")
-            and is_affine(definition.expr, *(f"x{m}" for m in range(len(node.reads))))
-        )
-        if not fits:
-            return None
-        scale = _slope(node.primitive, k, node.numbers, read.dtype)
-        if scale is None or (not others and _shift(node.primitive, node.numbers, read.dtype)):
-            return None
-        return product, scale, _mask(device, node, k, shape) if others else None
+        found = scores_of(device, node, k)
+        return None if found is None else (product, found)
     return None
-
-
-def _mask(device: Device, node: Node, k: int, shape: tuple[int, ...]) -> Operand:
-    """Returns what a node adds to scores, a constant whose queries lie side by side."""
-    others = [r for m, r in enumerate(node.reads) if m != k]
-    dims = len(shape)
-    sizes = [(1,) * (dims - r.ndim) + r.shape for r in others]
-    own = tuple(max(n) for n in zip(*sizes, strict=True))
-    map_: Any = node.primitive
-
-    def make() -> tuple[Operand]:
-        zeros = full((1,) * dims, 0, node.writes[0].dtype)
-        arrays = [
-            zeros if m == k else array_of(device, r, buffer_of(r)) for m, r in enumerate(node.reads)
-        ]
-        order = (*range(dims - 2), dims - 1, dims - 2)
-        return (constant_of(map_(*arrays, *node.numbers, shape=own).transpose(*order).copy()),)
-
-    weights = [w for r in others if (w := buffer_of(r).weight) is not None]
-    key = "attention's mask", node.primitive, k, repr(node.numbers), tuple(others)
-    last = _turned(kept_with(weights, key, make)[0])
-    return replace(last, shape=shape, strides=_in_bytes(last, shape))
 
 
 def _made(
@@ -265,15 +226,15 @@ def _made(
     *batch, queries, _ = shape
     products = heads.node(first), heads.node(heads.last)
     one, two = (node.options for node in products)
-    turned = one.transpose_a, not one.transpose_b, two.transpose_b
+    across = one.transpose_a, not one.transpose_b, two.transpose_b
     sources: list[_Source] = []
     given = ((first, 0), (first, 1), (heads.last, 1))
-    for (n, number), turns in zip(given, turned, strict=True):
+    for (n, number), turns in zip(given, across, strict=True):
         read = heads.node(n).reads[number]
         whole = reshaped(read, (*batch, *read.shape[-2:]))
         if whole is None:
             return None
-        sources.append(heads.source(n, read, _turned(whole) if turns else whole))
+        sources.append(heads.source(n, read, turned(whole) if turns else whole))
     q, k, v = sources
     y = reshaped(products[1].writes[0], (*batch, queries, v.operand.shape[-1]))
     if y is None or v.factor != 1:
@@ -306,49 +267,3 @@ def _written(heads: _Heads, y: Operand) -> tuple[int, Operand]:
     places = relocation(*moves[0])
     place = None if places is None else places(y, moves[0].write.memory)
     return (heads.last, y) if place is None else (readers[0], place)
-
-
-def _turned(operand: Operand) -> Operand:
-    shape, strides = operand.shape, operand.strides
-    return replace(
-        operand,
-        shape=(*shape[:-2], shape[-1], shape[-2]),
-        strides=(*strides[:-2], strides[-1], strides[-2]),
-    )
-
-
-def _in_bytes(operand: Operand, shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(s * operand.dtype.itemsize for s in broadcast_strides(operand, tuple(shape)))
-
-
-def _factor(node: Node) -> float | None:
-    """What a node multiplies its only array with; None where it does something else."""
-    primitive = node.primitive
-    if moves_of(node) is not None:
-        return 1.0
-    if not isinstance(primitive, Pointwise) or node.writes[0].shape != node.problem.shape:
-        return None
-    definition = primitive.definition
-    plain = not (definition.expr.lookups or definition.expr.dims or definition.draws)
-    if not plain or "index" in definition.expr.used or not is_affine(definition.expr, "x0"):
-        return None
-    if _shift(primitive, node.numbers, node.reads[0].dtype):
-        return None
-    return _slope(primitive, 0, node.numbers, node.reads[0].dtype)
-
-
-@lru_cache(maxsize=256)
-def _values(map_: Any, k: int | None, numbers: tuple[Any, ...], dtype: AnyDType) -> float:
-    """What a map makes of 0, or of array ``k`` being 1."""
-    arrays = [full((1,), int(n == k), dtype) for n in range(map_.inputs)]
-    return float(map_(*arrays, *numbers).get()[0])
-
-
-def _shift(map_: Any, numbers: tuple[Any, ...], dtype: AnyDType) -> float:
-    return _values(map_, None, numbers, dtype)
-
-
-def _slope(map_: Any, k: int, numbers: tuple[Any, ...], dtype: AnyDType) -> float | None:
-    """Returns the scale of an affine map in an array, the same everywhere."""
-    slope = _values(map_, k, numbers, dtype) - _shift(map_, numbers, dtype)
-    return slope if math.isfinite(slope) and slope else None

@@ -42,7 +42,8 @@ def reshaped(operand: Operand, shape: tuple[int, ...]) -> Operand | None:
     return replace(operand, shape=shape, strides=tuple(strides))
 
 
-def _in_bytes(operand: Operand, shape: tuple[int, ...]) -> tuple[int, ...]:
+def in_bytes(operand: Operand, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the strides of an operand that is broadcast to a shape."""
     return tuple(s * operand.dtype.itemsize for s in broadcast_strides(operand, shape))
 
 
@@ -60,7 +61,7 @@ def in_shape(device: Device, node: Node, shape: tuple[int, ...]) -> Node | None:
     for operand in (*node.writes, *node.reads):
         if not broadcasts_to(operand.shape, own):
             return None
-        whole = replace(operand, shape=own, strides=_in_bytes(operand, own))
+        whole = replace(operand, shape=own, strides=in_bytes(operand, own))
         found = reshaped(whole, shape)
         if found is None:
             return None

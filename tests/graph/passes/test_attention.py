@@ -64,10 +64,92 @@ def test_it_is_one_kernel(function, dtype, monkeypatch):
         np.testing.assert_allclose(compiled(*given).get(), wanted, rtol=tolerance, atol=tolerance)
 
 
-def test_a_mask_that_changes_stays_apart():
-    given, compiled = arrays(), cp.jit(windows)
+def attended(masked):
+    """Attention whose scores a function masks."""
+
+    def function(qkv, mask):
+        q, k, v = (qkv[:, :, n].transpose(0, 2, 1, 3) for n in range(3))
+        scores = ops.matmul(q, k, transpose_b=True) * 0.5
+        return ops.matmul(ops.softmax(masked(scores, mask), axis=-1), v)
+
+    return function
+
+
+def positions():
+    n = cp.arange(QUERIES)
+    return n[:, None] >= n[None]
+
+
+PADS, BIASES = (WINDOWS, 1, 1, QUERIES), (WINDOWS, HEADS, QUERIES, QUERIES)
+MASKS = {
+    "added": (lambda s, m: s + m, BIASES, 0),
+    "added as a multiple": (lambda s, m: s - m * 3, BIASES, 1),
+    "keys": (lambda s, m: ops.where(m > 0, s, -np.inf), PADS, 2),
+    "filled": (lambda s, m: ops.masked_fill(s, m <= 0, -np.inf), PADS, 2),
+    "lowest number": (lambda s, m: ops.where(m > 0, s, np.finfo(np.float32).min), PADS, 2),
+    "causal": (lambda s, m: ops.where(positions(), s, -np.inf), PADS, 0),
+    "causal and keys": (lambda s, m: ops.where(positions() & (m > 0), s, -np.inf), PADS, 3),
+    "causal and added": (lambda s, m: ops.where(positions(), s + m, -np.inf), BIASES, 1),
+    "both in turns": (
+        lambda s, m: ops.where(m > 0, ops.where(positions(), s, -np.inf), -np.inf),
+        PADS,
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MASKS)
+def test_masks_of_the_call(kind, monkeypatch):
+    if kind != "causal and keys":  # of its random masks the first query would see nothing
+        monkeypatch.setenv("CLPRIM_CHECK", "passes")
+    masked, shape, before = MASKS[kind]
+    qkv = arrays()[0]
+    compiled = cp.jit(attended(masked))
+    for seed in (2, 3):
+        mask = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+        if shape == PADS:
+            mask[..., 0] = 1
+        given = qkv, cp.asarray(mask)
+        if current_device().traits.is_cpu:
+            found = names(compiled, *given)
+            assert found[-1] == "attention"
+            assert "matmul" not in found
+            assert len(found) <= before + 1
+        wanted = attended(masked)(*given).get()
+        np.testing.assert_allclose(compiled(*given).get(), wanted, rtol=3e-6, atol=3e-6)
+
+
+def test_a_mask_that_is_written_between_the_products():
+    def function(qkv, mask):
+        mask = mask.copy()
+        q, k, v = (qkv[:, :, n].transpose(0, 2, 1, 3) for n in range(3))
+        weights = ops.softmax(ops.matmul(q, k, transpose_b=True) + mask, axis=-1)
+        mask *= 2
+        return ops.matmul(weights, v), mask
+
+    given = arrays()[0], arrays()[1]
+    for found, wanted in zip(cp.jit(function)(*given), function(*given), strict=True):
+        np.testing.assert_allclose(found.get(), wanted.get(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "masked",
+    [
+        lambda s, m: ops.where(m > 0, s, 0.0),
+        lambda s, m: ops.where(m > 0, s, -s),
+        lambda s, m: ops.where(s > 0, s, -np.inf),
+        lambda s, m: s * (1 + (m > 0)),
+        lambda s, m: ops.where(m > 0, s, -np.inf) * 2,
+        lambda s, m: s + ops.where(m > 0, s, -np.inf),
+    ],
+)
+def test_what_is_no_mask_stays_apart(masked):
+    mask = np.random.default_rng(1).standard_normal(PADS).astype(np.float32)
+    mask[..., 0] = 1
+    given, compiled = (arrays()[0], cp.asarray(mask)), cp.jit(attended(masked))
     assert "attention" not in names(compiled, *given)
-    np.testing.assert_allclose(compiled(*given).get(), windows(*given).get(), rtol=1e-5, atol=1e-5)
+    wanted = attended(masked)(*given).get()
+    np.testing.assert_allclose(compiled(*given).get(), wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_a_scale_that_changes_between_scores_stays_apart():
