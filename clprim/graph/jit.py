@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from functools import update_wrapper
+from functools import update_wrapper, wraps
+from types import MethodType
 from typing import Any
 
 from clprim.arrays.array import Array
@@ -51,6 +53,24 @@ class Function:
         self._weights: dict[int, PackedWeight] = {}
         self._known: OrderedDict[Hashable, Compiled | Split] = OrderedDict()
         self._lock = threading.Lock()  # of what is known, not of tracing
+        self._bound: dict[int, tuple[Any, Function]] = {}
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Returns the compiled function of an object whose class has it as a method."""
+        if instance is None:
+            return self
+        bound, number = self._bound, id(instance)
+        found = bound.get(number)
+        if found is not None and found[0]() is instance:
+            return found[1]
+        try:
+            alive = weakref.ref(instance, lambda _: bound.pop(number, None))
+        except TypeError:
+            return MethodType(self, instance)  # the object is an argument like others
+        method = _method(self._function, alive)
+        made = Function(method, self._names, self._fallback)
+        bound[number] = alive, made
+        return made
 
     def __repr__(self) -> str:
         return f"<clprim.jit {self.what}>"
@@ -239,6 +259,18 @@ class Function:
             buffer.weight = self._weights.setdefault(id(value.base_data), PackedWeight(value))
 
 
+def _method(function: Callable[..., Any], alive: Callable[[], Any]) -> Callable[..., Any]:
+    """Returns a function as a method of an object that it does not keep."""
+
+    @wraps(function)
+    def method(*args: Any, **options: Any) -> Any:
+        return function(alive(), *args, **options)
+
+    _, *rest = inspect.signature(function).parameters.values()
+    method.__signature__ = inspect.Signature(rest)  # type: ignore[attr-defined]
+    return method
+
+
 def _own(value: Any) -> Any:
     """Returns a constant with copies of its arrays, which nobody else writes to."""
     if isinstance(value, (tuple, list)):
@@ -262,7 +294,8 @@ def jit(
     call, but must stay where they are.
 
     Args:
-        function: Plain Python over arrays, `ops`, `Pointwise` and so on.
+        function: Plain Python over arrays, `ops`, `Pointwise` and so on; or a method of a class,
+            which is compiled for every object.
         constants: Names of arguments that are frozen at the first call: what depends on them alone
             is computed once.
         fallback: Whether a function that reads on the host is split there into several graphs;

@@ -1,8 +1,10 @@
 """Compiled functions: they equal the uncompiled call and launch less."""
 
+import copy
 import gc
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -324,3 +326,35 @@ def test_constants_stay_frozen_where_a_call_runs_uncompiled():
     equal(compiled(x, w), expected)
     with pytest.raises(cp.DefinitionError, match="constants=3: expected names"):
         cp.jit(function, constants=3)
+
+
+class Scaled:
+    def __init__(self, weight):
+        self.weight = weight
+
+    @cp.jit(constants="bias")
+    def run(self, x, bias):
+        return ops.matmul(x, self.weight) + bias
+
+    @cp.jit
+    def __call__(self, x):
+        return x * self.weight
+
+
+def test_methods_are_compiled_for_every_object():
+    x, bias = cp.asarray(np.eye(3, dtype=np.float32)), cp.full(3, 1.0)
+    nets = [Scaled(cp.asarray(numbers((3, 3), seed=n).astype(np.float32))) for n in range(2)]
+    for net in nets:
+        for _ in range(2):
+            equal(net.run(x, bias), net.weight.get() + 1)
+            equal(net.run(x, bias=bias), net.weight.get() + 1)
+            equal(net(x), np.eye(3) * net.weight.get())
+        assert net.run is net.run
+        assert "matmul" in net.run.explain(x, bias)
+    copied = copy.deepcopy(nets[0])
+    copied.weight = nets[1].weight
+    equal(copied(x), np.eye(3) * nets[1].weight.get())
+    gone = weakref.ref(nets.pop(0))
+    del net
+    gc.collect()
+    assert gone() is None
