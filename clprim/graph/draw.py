@@ -29,20 +29,22 @@ def draw(path: str | Path, before: Graph, after: Graph) -> None:
         after: As it runs.
 
     Raises:
-        DefinitionError: Another kind of file, or no package that writes it.
+        DefinitionError: Another kind of file, no package that writes it, or no such folder.
     """
     kind = Path(path).suffix.lower() if isinstance(path, (str, Path)) else ""
     if kind not in (".svg", ".png"):
         raise DefinitionError(f"draw: {quoted(path)}: expected a name that ends in .svg or .png")
     text = svg(before, after)
-    if kind == ".svg":
-        Path(path).write_text(text, encoding="utf-8")
-        return
     try:
+        if kind == ".svg":
+            Path(path).write_text(text, encoding="utf-8")
+            return
         cairosvg = import_module("cairosvg")
+        cairosvg.svg2png(bytestring=text.encode(), write_to=str(path), scale=2)
     except ImportError:
         raise DefinitionError("draw: a .png takes the package cairosvg; .svg needs none") from None
-    cairosvg.svg2png(bytestring=text.encode(), write_to=str(path), scale=2)
+    except OSError as error:
+        raise DefinitionError(f"draw: {quoted(str(path))}: {error}") from error
 
 
 def svg(before: Graph, after: Graph) -> str:

@@ -321,6 +321,7 @@ def jit(
     """
     if isinstance(constants, str):
         constants = (constants,)
+    fallback = flag("jit", "fallback", fallback)
     if function is None:
         return lambda found: Function(found, constants, fallback)
     return Function(function, constants, fallback)

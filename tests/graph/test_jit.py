@@ -326,6 +326,16 @@ def test_constants_stay_frozen_where_a_call_runs_uncompiled():
     equal(compiled(x, w), expected)
     with pytest.raises(cp.DefinitionError, match="constants=3: expected names"):
         cp.jit(function, constants=3)
+    with pytest.raises(cp.ClprimError, match="fallback"):
+        cp.jit(function, fallback="x")
+
+
+def test_pictures_go_where_there_is_a_folder(tmp_path):
+    compiled, x = cp.jit(ops.relu), cp.zeros(3)
+    compiled.draw(tmp_path / "relu.svg", x)
+    assert "<svg" in (tmp_path / "relu.svg").read_text()
+    with pytest.raises(cp.DefinitionError, match="missing"):
+        compiled.draw(tmp_path / "missing" / "relu.svg", x)
 
 
 class Scaled:
