@@ -12,6 +12,11 @@ from clprim.language.snippet import Snippet
 _PREFIXES = ("typeof_", "lowest_", "highest_", *(function[:-1] for function in LOOKUPS))
 
 
+def prefix_of(word: str) -> str:
+    """Returns what stands before an operand's name in a word that asks for something of it."""
+    return next((p for p in _PREFIXES if word.startswith(p)), "")
+
+
 def renamed(snippet: Snippet, names: Mapping[str, str]) -> Composed:
     """Returns the snippet's text, its last semicolon in place, with other names for operands.
 
@@ -26,7 +31,7 @@ def renamed(snippet: Snippet, names: Mapping[str, str]) -> Composed:
     """
     text, end = [], 0
     for token in snippet.tokens:
-        prefix = next((p for p in _PREFIXES if token.text.startswith(p)), "")
+        prefix = prefix_of(token.text)
         name = names.get(token.text[len(prefix) :]) if token.kind == "name" else None
         if name is not None:
             text += [snippet.text[end : token.start], prefix, name]

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from clprim.language.composed import Composed
 from clprim.language.operands import operand_number
+from clprim.language.rename import prefix_of, renamed
 from clprim.language.snippet import Snippet
 from clprim.language.tree import (
     Assign,
@@ -22,23 +28,36 @@ from clprim.language.tree import (
     walk,
 )
 
-_Left = tuple[str, Node, tuple[Expr, ...]]
+_Value = tuple[str, Node, tuple[Expr, ...]]
 
 
-def without_unused(snippet: Snippet) -> str:
-    """Returns the text without assignments to locals that nothing depends on, on as many lines.
+class Left(NamedTuple):
+    """What is left of a snippet.
+
+    Attributes:
+        text: Its text, on as many lines, in which operands are numbered from 0 again.
+        arrays, numbers: Which it had that are read still, in the order of their new numbers.
+    """
+
+    text: Composed
+    arrays: tuple[int, ...]
+    numbers: tuple[int, ...]
+
+
+def without_unused(snippet: Snippet) -> Left:
+    """Leaves out assignments to locals that nothing depends on, and what only these read.
 
     Names count wherever they stand: two locals of one name are needed or not together. What may do
-    anything else than give a local its value stays, and so does all where an operand would not be
-    read any more.
+    anything else than give a local its value stays.
 
     Example:
         >>> from clprim.language.definition import define_pointwise
-        >>> text = "float t = 2 * x0; float u = t + 1; u += x0; y0 = t;"
-        >>> without_unused(define_pointwise(text, name="f", preamble="").expr).split()
-        ['float', 't', '=', '2', '*', 'x0;', ';', ';', 'y0', '=', 't;']
+        >>> text = "float t = 2 * x0; float u = t + 1; u += x1; y0 = t * x2;"
+        >>> found = without_unused(define_pointwise(text, name="f", preamble="").expr)
+        >>> found.text.split(), found.arrays
+        (['float', 't', '=', '2', '*', 'x0;', ';', ';', 'y0', '=', 't', '*', 'x1;'], (0, 2))
     """
-    found: list[_Left] = []
+    found: list[_Value] = []
     needed: set[str] = set()
     _look(snippet, found, needed)
     depends = [(target, _words(*values)) for target, _, values in found]
@@ -46,21 +65,22 @@ def without_unused(snippet: Snippet) -> str:
     while size < len(needed):
         size = len(needed)
         needed.update(*(names for target, names in depends if target in needed))
-    read = {n for word in needed for family in ("x", "at_x", "w") if (n := _operand(word, family))}
-    if {
-        n for word in snippet.used for family in ("x", "w") if (n := _operand(word, family))
-    } - read:
-        return snippet.text
-    text = snippet.text
+    text, tokens = snippet.text, [*snippet.tokens]
     for target, node, _ in found:
         start, end = node.span
         if target not in needed:
             blank = "".join("\n" if c == "\n" else " " for c in text[start:end])
             text = text[:start] + blank + text[end:]
-    return text
+            tokens = [t for t in tokens if not start <= t.start < end]
+    words = {token.text for token in tokens if token.kind == "name"}
+    arrays, numbers = (tuple(sorted(_operands(words, family))) for family in "xw")
+    names = {f"x{n}": f"x{m}" for m, n in enumerate(arrays)}
+    names |= {f"w{n}": f"w{m}" for m, n in enumerate(numbers)}
+    rest = replace(snippet, text=text, tokens=tuple(tokens))
+    return Left(renamed(rest, names), arrays, numbers)
 
 
-def _look(snippet: Snippet, found: list[_Left], needed: set[str]) -> None:
+def _look(snippet: Snippet, found: list[_Value], needed: set[str]) -> None:
     """Finds statements that give a local its value, and the names in all others."""
     ahead: list[Node] = [snippet.tree]
     while ahead:
@@ -86,10 +106,10 @@ def _look(snippet: Snippet, found: list[_Left], needed: set[str]) -> None:
                 ahead.extend(children(node))
 
 
-def _operand(word: str, family: str) -> str:
-    """The operand that a word reads, of a family: ``at_x0`` reads x0; nothing of other words."""
-    number = operand_number(word, family)
-    return "" if number is None else f"{family[-1]}{number}"
+def _operands(words: Iterable[str], family: str) -> set[int]:
+    """The numbers of operands of a family that words name or ask something of."""
+    bare = (word[len(prefix_of(word)) :] for word in words)
+    return {n for word in bare if (n := operand_number(word, family)) is not None}
 
 
 def _words(*nodes: Node | None) -> frozenset[str]:

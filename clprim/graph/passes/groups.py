@@ -22,6 +22,8 @@ from clprim.graph.passes.strings import block, both_preambles, fresh, joined, on
 from clprim.graph.passes.views import in_shape
 from clprim.graph.relocation import relocation
 from clprim.grouped import Grouped
+from clprim.language.names import INTEGER_FORMS, PREDICATES
+from clprim.language.tree import Call, walk
 from clprim.plan.strides import Operand, broadcast_strides
 from clprim.pointwise import Pointwise
 from clprim.reduction import Options as ReductionOptions
@@ -30,6 +32,8 @@ from clprim.runtime.device import Device
 
 # Of a kernel that keeps its group near, and of others: how often an array is read from memory.
 _NEAR, _APART = 1, 2
+# Functions that are an instruction or two.
+_QUICK = {*PREDICATES, *INTEGER_FORMS, "fabs", "fmax", "fmin"}
 
 
 def is_taken(node: Node) -> bool:
@@ -163,6 +167,21 @@ def read(device: Device, a: Node, b: Node, *, again: bool) -> Node | None:
     return _with(device, b, a, texts, preamble, reads, writes, all_numbers)
 
 
+def is_free(a: Node, b: Node) -> bool:
+    """Whether a node that computes an elementwise one again reads less than if it read its result.
+
+    Nearly all that is needed it reads anyway, no function is called that takes long, and no
+    element is computed more than once.
+    """
+    if a.writes[0].size < max(r.size for r in b.reads):
+        return False
+    known = {buffer_of(r) for r in b.reads}
+    more = sum(r.size for r in a.reads if buffer_of(r) not in known)
+    called = {node.function for node in walk(_expr(a).tree) if isinstance(node, Call)}
+    plain = called <= _QUICK and not a.primitive.definition.preamble  # type: ignore[attr-defined]
+    return plain and more < a.writes[0].size
+
+
 def _is_plain(node: Node) -> bool:
     """Whether a node is a string that knows nothing but the elements in its place."""
     if not isinstance(node.primitive, Pointwise) or len(node.writes) != 1:
@@ -178,9 +197,10 @@ def _expr(node: Node) -> Any:
 
 
 def _kernels(node: Node) -> tuple[bool, list[str]]:
-    """Whether results are begun near, and which templates print the kernels."""
+    """Whether results are begun near, and which templates print what adds up."""
     near = getattr(node.primitive.definition, "near", None)  # type: ignore[attr-defined]
-    return near is None, [stage.template for stage in node.plan.stages]
+    templates = [stage.template for stage in node.plan.stages]
+    return near is None, [t for t in templates if not t.startswith("pointwise/")]
 
 
 def _places(
@@ -202,6 +222,7 @@ def _places(
         return known[0] if known else len(reads) - 1
 
     new: dict[int, list[int]] = {}
+    rest = [r for n, r in enumerate(b.reads) if n not in taken]
     for n in taken:
         new[n] = []
         for r in a.reads:
@@ -211,9 +232,20 @@ def _places(
             there = None if places is None else places(b.reads[n], r.memory)
             if there is None:
                 return None
-            new[n].append(place(there))
+            # What is repeated may be there as what it is repeated of.
+            new[n].append(place(next((r for r in rest if _repeats(there, r)), there)))
     old = {n: place(r) for n, r in enumerate(b.reads) if n not in taken}
     return reads, old, new
+
+
+def _repeats(whole: Operand, part: Operand) -> bool:
+    """Whether an operand is another one, repeated."""
+    if len(part.shape) > len(whole.shape):
+        return False
+    if any(n not in (1, m) for n, m in zip(part.shape[::-1], whole.shape[::-1], strict=False)):
+        return False
+    steps = tuple(s * part.dtype.itemsize for s in broadcast_strides(part, whole.shape))
+    return same_place(whole, replace(part, shape=whole.shape, strides=steps))
 
 
 def _with(

@@ -5,8 +5,10 @@
                            CPUs only, whose convolutions copy what they read to near memory.
     groups, reductions     sums before a norm, masks and scales before softmax, gradients of
                            activations before those of norms, products that are added up. Where
-                           others want what is made as well, groups store it. Only where the same
-                           kernel computes them and no more is read; windows of a pooling overlap.
+                           others want what is made as well, groups store it, or compute it again
+                           of what they read anyway, as gradients of batch norms what was activated.
+                           Only where the same kernel computes them and no more is read; windows
+                           of a pooling overlap.
 
 Results keep their bits, unless another strategy computes a convolution's sums.
 """
@@ -18,8 +20,9 @@ from clprim.call.product import ContractionPrimitive
 from clprim.errors import ClprimError
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned, same_place
 from clprim.graph.passes.elementwise import lone_producers, movable
-from clprim.graph.passes.groups import is_taken, read
+from clprim.graph.passes.groups import is_free, is_taken, read
 from clprim.graph.passes.strings import on_value
+from clprim.graph.passes.unread import storing
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import Device
 
@@ -57,14 +60,56 @@ def _into(
     for buffer in dict.fromkeys(map(buffer_of, node.reads)):
         producer = uses.only_writer(buffer)
         before = None if producer is None or producer >= n else nodes[producer]
-        if producer is None or before is None or not movable(nodes, uses, producer, n):
+        if producer is None or before is None:
             continue
-        again = buffer in results or uses.readers.get(buffer) != [n]
-        made = read(device, before, node, again=again)
-        if made is not None:
-            uses.join(nodes, producer, n, made)
+        if movable(nodes, uses, producer, n):
+            again = buffer in results or uses.readers.get(buffer) != [n]
+            made = read(device, before, node, again=again)
+            if made is not None:
+                uses.join(nodes, producer, n, made)
+                return True
+        if _again(device, nodes, uses, producer, n, buffer, results):
             return True
     return False
+
+
+def _again(
+    device: Device,
+    nodes: list[Node | None],
+    uses: Uses,
+    first: int,
+    second: int,
+    buffer: Buffer,
+    results: set[Buffer],
+) -> bool:
+    """Computes a result of an elementwise node once more where groups, or a reduction, read it.
+
+    It is not stored any more where nobody else wants it.
+    """
+    before, node = nodes[first], nodes[second]
+    assert before is not None
+    assert node is not None
+    if not isinstance(before.primitive, Pointwise):
+        return False
+    kept = [n for n, w in enumerate(before.writes) if buffer_of(w) is buffer]
+    others = [n for n in range(len(before.writes)) if n not in kept]
+    alone = storing(device, before, kept) if others else before
+    if alone is None or not is_free(alone, node):
+        return False
+    if any(first <= n < second for r in alone.reads for n in uses.writers.get(buffer_of(r), ())):
+        return False
+    made = read(device, alone, node, again=False)
+    if made is None:
+        return False
+    uses.change(second, node, made)
+    nodes[second] = made
+    if buffer in results or buffer in uses.readers:
+        return True
+    left = storing(device, before, others) if others else None
+    if left is not None or not others:
+        uses.change(first, before, left)
+        nodes[first] = left
+    return True
 
 
 def _takes(node: Node) -> bool:

@@ -7,7 +7,6 @@ from clprim.errors import ClprimError
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned
 from clprim.graph.passes.elementwise import kind_of, pointwise
 from clprim.graph.passes.strings import block, fresh, joined
-from clprim.language.composed import Composed
 from clprim.language.unused import without_unused
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import Device
@@ -21,7 +20,7 @@ def unread(graph: Graph, device: Device) -> Graph:
         kept = [n for n, w in enumerate(node.writes) if _is_wanted(uses, results, buffer_of(w))]
         made = None
         if isinstance(node.primitive, Pointwise) and 0 < len(kept) < len(node.writes):
-            made = _without(device, node, kept)
+            made = storing(device, node, kept)
         dropped += len(node.writes) - len(kept) if made else 0
         nodes.append(made or node)
     note = f"unread: {dropped} results are not stored"
@@ -33,8 +32,8 @@ def _is_wanted(uses: Uses, results: set[Buffer], buffer: Buffer) -> bool:
     return not temporary or buffer in uses.readers or len(uses.writers[buffer]) > 1
 
 
-def _without(device: Device, node: Node, kept: list[int]) -> Node | None:
-    """Returns a node that stores some of the results; None where there is none."""
+def storing(device: Device, node: Node, kept: list[int]) -> Node | None:
+    """Returns an elementwise node that stores some of the results; None where there is none."""
     definition = node.primitive.definition  # type: ignore[attr-defined]
     local = fresh([definition.expr.text])
     writes = tuple(node.writes[n] for n in kept)
@@ -55,9 +54,11 @@ def _without(device: Device, node: Node, kept: list[int]) -> Node | None:
         primitive = pointwise(text, types, *given)
         # What they alone were computed of would keep other results from vectors.
         needed = without_unused(primitive.definition.expr)
-        primitive = pointwise(Composed(needed, text.pieces), types, *given)
-        rest = node.numbers, node.problem.shape
-        made = planned(device, primitive, node.reads, writes, *rest, line=node.line)
+        primitive = pointwise(needed.text, types, *given)
+        reads = [node.reads[n] for n in needed.arrays]
+        numbers = [node.numbers[n] for n in needed.numbers]
+        shape, scalars = node.problem.shape, node.problem.scalars
+        made = planned(device, primitive, reads, writes, numbers, shape, line=node.line)
     except (ClprimError, NoPlanError, ValueError):
         return None
-    return made if made.problem.scalars == node.problem.scalars else None
+    return made if made.problem.scalars == tuple(scalars[n] for n in needed.numbers) else None
