@@ -89,8 +89,8 @@ def caching(
         whole = f"{torch.compiler.config.cache_key_tag} clprim {_FORM} {tag}"
         with (
             torch.compiler.config.patch(cache_key_tag=whole),
-            # What a backward pass is made of is kept where it is there before its first call. Tokens
-            # of effects are made in the graph: the cache does not hand them in.
+            # What a backward pass is made of is kept where it is there before its first call.
+            # Tokens of effects are made in the graph: the cache does not hand them in.
             torch._functorch.config.patch(
                 bundled_autograd_cache=True,
                 force_non_lazy_backward_lowering=True,
