@@ -110,6 +110,11 @@ class DeviceTraits:
         return self.registers or (32 if self.vector_bytes >= 64 else 16)
 
     @property
+    def few_registers(self) -> bool:
+        """Whether a CPU has no more than 16."""
+        return self.vector_registers <= 16
+
+    @property
     def sums(self) -> int:
         """Vectors of sums that registers hold beside what is added to them."""
         return self.vector_registers - 4

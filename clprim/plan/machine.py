@@ -14,6 +14,8 @@ LINE = 64
 PAGE = 4096
 # Bytes that are prefetched ahead of a stream: a page, where hardware's prefetchers end.
 AHEAD = PAGE
+# Steps of a loop before which a line of memory is prefetched that no hardware foresees.
+STEPS_AHEAD = 8
 # Work-items (of GPUs, work-groups) a compute unit: the last one to finish leaves an eighth idle.
 ITEMS = 8
 # Elements that are walked over while a work-item starts, or a GPU's next kernel.

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from clprim.plan.kernel import round_up
+from clprim.plan.machine import ITEMS, LINE, PAGE, UNROLL
 from clprim.plan.product.problem import Bounds, Contraction
 from clprim.plan.product.register_code import ContractionCode, Prefetch
 from clprim.plan.product.register_tile import PANEL_BYTES, lanes_of
@@ -15,20 +16,16 @@ from clprim.traits import DeviceTraits
 # Gathered tiles that a work-group takes: each strip of the packed operand is fetched from the far
 # cache once and then used this many times.
 TILES = 32
-# Work-groups that a unit is to have; and those that are enough where each runs a snippet on what it
-# reads.
-GROUPS, GROUPS_READING = 8, 2
+# Work-groups of a unit that are enough where each runs a snippet on what it reads.
+GROUPS_READING = 2
 # How much sooner the last core must be done with other tiles of a work-group, of a matrix: an odd
 # work-group keeps one core of two waiting.
 SOONER = 0.98
 # The part of a second cache for the matrix that a work-group keeps while it streams packed tiles.
 # A smaller one does no harm, since a tile reads its rows at only a few bytes a cycle.
 NEAR = 0.75
-# Bytes of a line of a cache. Of a strip two are prefetched every `EVERY` steps of k.
-LINE, LINES, EVERY = 64, 2, 4
-# Bytes of a row that is long enough for hardware to follow it, if all outputs are one vector, whose
-# sums leave memory no pause.
-FOLLOWED = 6144
+# Lines of a strip that are prefetched every `UNROLL` steps of k.
+LINES = 2
 # Pixels that lie so many times as far apart as they are long are prefetched with what is between.
 GAP = 2
 # Passes of a strip for each of its pieces at most: where they are more, waiting for the first one
@@ -62,7 +59,7 @@ def cut_loops(what: Contraction, code: Shape, traits: DeviceTraits) -> WorkGroup
     images, rows, lanes = what.lanes
     tiles = -(-lanes // code.lanes)
     packed_tiles = -(-what.outputs // code.packed_lanes)
-    wanted = GROUPS * traits.compute_units
+    wanted = ITEMS * traits.compute_units
     enough = 4 * traits.compute_units
     channels = what.depths[2]
     bounds = what.gathered.bounds
@@ -109,7 +106,7 @@ def cut_loops(what: Contraction, code: Shape, traits: DeviceTraits) -> WorkGroup
             return None  # a panel holds windows of several images
     parallel = images * -(-rows // rows_a_group) * -(-tiles // tiles_a_group) * what.groups
     # Work-groups that share lanes each run the prologue on all of them.
-    groups = GROUPS if what.prologue.snippet is None else GROUPS_READING
+    groups = ITEMS if what.prologue.snippet is None else GROUPS_READING
     packed_a_group = _packed_share(packed_tiles, parallel, groups * traits.compute_units)
     parallel *= -(-packed_tiles // packed_a_group)
     if parallel < enough and math.prod(what.depths) >= 1024 and what.plain is None:
@@ -129,7 +126,7 @@ def _end(some: int, tiles: int, packed_tiles: int, lines: int, units: int) -> in
     Some runtimes hand out work-groups one by one, others give a unit its part of those left.
     """
     blocks = -(-tiles // some)
-    share = _packed_share(packed_tiles, lines * blocks, GROUPS * units)
+    share = _packed_share(packed_tiles, lines * blocks, ITEMS * units)
     whole = lines * (tiles // some) * (packed_tiles // share)
     groups = lines * blocks * -(-packed_tiles // share)
     rounds = -(-whole // units)
@@ -176,17 +173,17 @@ def strip_prefetch(
     if code.planar:
         # Halves, which each of two passes takes.
         lines = code.unit * code.packed_lanes * size // (2 * LINE)
-        whole = code.unit % EVERY == 0 and passes > 1
+        whole = code.unit % UNROLL == 0 and passes > 1
         return Prefetch("strip", 2, lines, LINE // size, code.packed_lanes // 2) if whole else None
     if code.gathered == "columns":
         # A row of a strip is shorter than a line: the first pass takes all.
         lines = -(-code.packed_lanes * size // LINE)
         whole = code.unit == 1 and passes > 1
         return Prefetch("strip", 1, lines, LINE // size) if whole else None
-    pieces = EVERY * code.packed_lanes * size // (LINES * LINE)
-    if code.unit % EVERY or not pieces <= passes <= PASSES * pieces:
+    pieces = UNROLL * code.packed_lanes * size // (LINES * LINE)
+    if code.unit % UNROLL or not pieces <= passes <= PASSES * pieces:
         return None
-    lines = LINES * code.unit // EVERY
+    lines = LINES * code.unit // UNROLL
     return Prefetch("strip", pieces, lines, LINE // size, code.packed_lanes // pieces)
 
 
@@ -216,7 +213,8 @@ def lane_prefetch(
         traits.prefetch and whole and code.gathered == "rows" and not has_near_lanes(what, traits)
     ):
         return None
-    if depth * size >= FOLLOWED and what.outputs <= lanes_of(size, traits):
+    # Hardware follows long rows, if all outputs are one vector, whose sums leave memory no pause.
+    if depth * size > PAGE and what.outputs <= lanes_of(size, traits):
         return None
     return Prefetch("lanes", 1, -(-code.lanes * code.unit * size // LINE), LINE // size)
 
@@ -237,9 +235,9 @@ def row_prefetch(
     line, depth, step = LINE // what.value.itemsize, what.depths[2], what.gathered.lane[2]
     near = code.dense if code.prologue is None else depth <= step <= GAP * depth
     rows = code.gathered == "rows" and near and not code.planar
-    if not (traits.prefetch and rows and code.unit == EVERY):
+    if not (traits.prefetch and rows and code.unit == UNROLL):
         return None
-    lines, share = 1, line // EVERY
+    lines, share = 1, line // UNROLL
     if code.prologue is not None:
         lines = -(-code.lanes * step // (depth * share * strips))
     return Prefetch("rows", 0, lines, line, share)

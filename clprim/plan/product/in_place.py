@@ -20,8 +20,9 @@ import math
 from dataclasses import replace
 
 from clprim.plan.kernel import KernelPlan, Plan
+from clprim.plan.machine import STEPS_AHEAD
 from clprim.plan.product.cut import WorkGroupCut, lane_prefetch, row_prefetch, strip_prefetch
-from clprim.plan.product.outline import FAR, NEAR_STRIP_BYTES, best_outline
+from clprim.plan.product.outline import FAR, best_outline
 from clprim.plan.product.pack import pack_plan, passes_in_place
 from clprim.plan.product.problem import Contraction, moved_bytes, result_bytes
 from clprim.plan.product.prologue import with_prologue
@@ -32,11 +33,9 @@ from clprim.plan.product.register_code import (
     parameters_of,
     streaming_stores,
 )
-from clprim.plan.product.register_tile import Tile, lanes_of, panel_of
+from clprim.plan.product.register_tile import PANEL_BYTES, Tile, lanes_of, panel_of
 from clprim.traits import DeviceTraits
 
-# Planes after which a line of the next one is prefetched: no hardware follows such steps.
-AHEAD = 8
 # A few vectors a step, a tile's may be prefetched up to so many times; else all of them at once.
 MOST_PREFETCHED = 3
 # Outputs whose places are known at a time.
@@ -127,7 +126,7 @@ def _stays(what: Contraction, reading: Reading, code: ContractionCode, cut: Work
     depth = math.prod(what.depths)
     share = cut.packed_a_group * code.packed_lanes * depth * what.value.itemsize
     again = not reading.planar if reading.rows else depth >= what.outputs
-    return share <= NEAR_STRIP_BYTES and again
+    return share <= PANEL_BYTES and again
 
 
 def _prefetching(
@@ -141,7 +140,7 @@ def _prefetching(
 ) -> ContractionCode:
     """The code with what it prefetches: planes, places of the result, operands of the next tile."""
     if reading.planar and code.neighbours:
-        code = replace(code, ahead=AHEAD)
+        code = replace(code, ahead=STEPS_AHEAD)
     if code.prefetched:
         steps = math.prod(what.depths) // reading.run * (reading.run // code.unit)
         some = _prefetch_a_step(code, steps)

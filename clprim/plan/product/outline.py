@@ -10,23 +10,28 @@ from functools import lru_cache
 from clprim.plan.cost import CoreWork
 from clprim.plan.epilogue import NO_EPILOGUE
 from clprim.plan.kernel import round_up
-from clprim.plan.product.cut import LINE, NEAR, TILES, WorkGroupCut, cut_loops
-from clprim.plan.product.pack import STAYS, packing_work, passes_in_place
+from clprim.plan.machine import LINE, PAGE
+from clprim.plan.machine import second as second_cache
+from clprim.plan.product.cut import NEAR, TILES, WorkGroupCut, cut_loops
+from clprim.plan.product.pack import packing_work, passes_in_place
 from clprim.plan.product.problem import Contraction, result_bytes
 from clprim.plan.product.reading import Reading, forms_of, pixel_steps, readings_of
 from clprim.plan.product.register_code import streaming_stores
-from clprim.plan.product.register_tile import Tile, lanes_of, panel_of, promising, tiles_of
+from clprim.plan.product.register_tile import (
+    PANEL_BYTES,
+    Tile,
+    lanes_of,
+    panel_of,
+    promising,
+    tiles_of,
+)
 from clprim.plan.product.shape import Shape
 from clprim.traits import DeviceTraits
 
-# If the packed operand is at most this large, it stays in cache and gathered tiles are streamed:
-# the result is then written line by line instead of strip by strip.
-NEAR_STRIP_BYTES = 256 << 10
 # A result of so many second caches is not kept there until it is written again.
 FAR = 1.5
-# Bytes between lines that share a few places of a near cache; bytes of a page, and pages whose
-# places in memory a processor knows at a time.
-SAME_PLACES, PAGE, PAGES = 2048, 4096, 256
+# Pages whose places in memory a processor knows at a time.
+PAGES = 256
 # Lines that a core writes to memory at a time.
 WRITTEN = 16
 # Outlines whose work-groups are counted: those that promise most before.
@@ -215,17 +220,17 @@ def _lines(
     passes, room = min(TILES // 2, passes), NEAR * traits.l1_bytes
     second = 0.0
     if strips * strip + own > room:
-        if strips * strip <= NEAR_STRIP_BYTES or passes == 1:
+        if strips * strip <= PANEL_BYTES or passes == 1:
             second = of_strip
         else:
             second = of_lanes + (of_strip if strip + own > room else 0)
-    stays = STAYS * traits.l2_bytes
+    stays = second_cache(traits)
     far = of_strip if strip > stays else of_strip / passes if strips * strip > stays else 0.0
     if x.bounds is None:
         step = (x.lane[2] if shape.lanes_are_rows else x.depth[2]) * x.dtype.itemsize
         many = not shape.lanes_are_rows and depth * min(step, PAGE) > PAGES * PAGE
         again = shape.lanes_are_rows or strips > 1
-        if again and (many or step % SAME_PLACES == 0):
+        if again and (many or step % (PAGE // 2) == 0):
             far += of_lanes
     return second, far
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode
+from clprim.plan.machine import PAGE, second
 from clprim.plan.permutation import transpose
 from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.product.problem import Contraction
@@ -19,13 +20,8 @@ from clprim.traits import DeviceTraits
 PACK_RUN = 256
 
 
-# Largest distance, in bytes, between two lines of the second operand at which it is read in place.
-# Beyond it every line is on a page of its own, and many share a cache set.
-NEAR_LINES = 2048
 # Packing costs more than it saves if the operand is streamed no more often than this.
 FEW_PASSES = 12
-# Or if all of it stays in such a part of a second cache.
-STAYS = 0.5
 
 
 @dataclass(frozen=True)
@@ -64,8 +60,9 @@ def passes_in_place(
     lines = w.output == 1 and w.digits is None and what.depths[:2] == (1, 1)
     whole = code.gathered == "rows" and what.outputs % code.packed_lanes == 0
     step = w.depth[2] * w.dtype.itemsize
-    cheap = passes <= FEW_PASSES or step * depth <= STAYS * traits.l2_bytes
-    return lines and whole and 0 < step <= NEAR_LINES and w.dtype == what.value and cheap
+    cheap = passes <= FEW_PASSES or step * depth <= second(traits)
+    # Beyond half a page every line is on a page of its own, and many share a cache set.
+    return lines and whole and 0 < step <= PAGE // 2 and w.dtype == what.value and cheap
 
 
 def packing_work(what: Contraction, outputs: int) -> tuple[float, float]:

@@ -13,9 +13,10 @@ from functools import lru_cache
 from clprim.plan.cost import CoreWork
 from clprim.plan.epilogue import NO_EPILOGUE
 from clprim.plan.kernel import KernelPlan, Plan, round_up
-from clprim.plan.machine import CHAIN
-from clprim.plan.product.cut import LINE, NEAR, strip_prefetch
-from clprim.plan.product.pack import STAYS, pack_plan, packing_work, passes_in_place
+from clprim.plan.machine import CHAIN, LINE, STEPS_AHEAD
+from clprim.plan.machine import second as second_cache
+from clprim.plan.product.cut import NEAR, strip_prefetch
+from clprim.plan.product.pack import pack_plan, packing_work, passes_in_place
 from clprim.plan.product.problem import (
     Contraction,
     Gathered,
@@ -39,14 +40,9 @@ from clprim.traits import DeviceTraits
 
 # How many times as long as lines and rows of the result a depth is that work-groups share.
 DEEP = 2
-# Gathered tiles that a work-group has at least before its blocks of depth become shorter, but where
-# depth is long and lanes are not aliased.
-FEW_TILES = 4
 # What the place of a lane costs, in elements that are copied; and how much dearer a tile is whose
 # lanes' places are noted, than one of a line.
 PLACE, PLACED = 12, 3.5
-# Steps of k that lines of memory are prefetched in advance.
-AHEAD = 8
 
 
 def panels_cost(what: Contraction, traits: DeviceTraits, tile: Tile) -> float:
@@ -76,7 +72,7 @@ def panels_cost(what: Contraction, traits: DeviceTraits, tile: Tile) -> float:
     steps, of_strip = tiles * cut.depth_padded, shape.packed_lanes * size / LINE
     near = (lanes + shape.packed_lanes) * cut.block * size <= NEAR * traits.l1_bytes
     second = of_strip / (cut.tiles_a_group if near else 1) + lanes * size / LINE
-    far = cut.packed * size > STAYS * traits.l2_bytes
+    far = cut.packed * size > second_cache(traits)
     return CoreWork(
         steps=steps,
         sums=sums,
@@ -153,7 +149,7 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
     )
     cut = _cut(what, shape, traits, unit=unit, slack=code.slack)
     # A step further in depth is another line of memory, which no prefetcher foresees.
-    ahead = AHEAD if along == "lanes" and traits.prefetch else 0
+    ahead = STEPS_AHEAD if along == "lanes" and traits.prefetch else 0
     # Its lines must be as many as the panel has steps of k, which come in whole units.
     in_place = depth % code.unit == 0 and passes_in_place(what, code, cut.tiles, traits)
     code = replace(
@@ -277,7 +273,7 @@ def _cut(what: Contraction, code: Shape, traits: DeviceTraits, *, unit: int, sla
 
     padded = round_up(chunk, unit)
     # Few tiles have long blocks of depth; many need the packed operand fewer times.
-    fewest = MOST_TILES if deep and not what.gathered.aliased else FEW_TILES
+    fewest = MOST_TILES if deep and not what.gathered.aliased else MOST_TILES // 2
     while tiles_a_group > fewest and tiles_a_group * (code.lanes * padded + slack) > room:
         tiles_a_group -= 1
     tiles_a_group = -(-tiles // -(-tiles // tiles_a_group))  # equal shares: not four and one

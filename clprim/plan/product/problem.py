@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from clprim.dtypes import AnyDType
 from clprim.plan.epilogue import NO_EPILOGUE, Epilogue, is_position
+from clprim.plan.machine import PAGE
 
 Digits = tuple[int, int, int]
 
@@ -45,11 +46,6 @@ class Bounds:
     column_depth: tuple[int, int]
 
 
-# Bytes from lane to lane that send all of them to the same few places of a near cache, which has
-# room for 8 or 12 of them.
-ALIASED = 4096
-
-
 @dataclass(frozen=True)
 class Gathered:
     """The operand that is read where it lies; strides and places in elements.
@@ -76,7 +72,7 @@ class Gathered:
     @property
     def aliased(self) -> bool:
         """Whether all lanes lie in the same few places of a near cache: whole pages apart."""
-        return self.lane[2] * self.dtype.itemsize % ALIASED == 0
+        return self.lane[2] * self.dtype.itemsize % PAGE == 0
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from clprim.plan.machine import CHAIN
+from clprim.plan.machine import CHAIN, UNROLL
 from clprim.plan.product.problem import Bounds, Contraction, Digits
-from clprim.plan.product.register_tile import FEW_SUMS
 from clprim.traits import DeviceTraits
 
-# Taps of a row that are taken at a time, where these follow each other; steps of k otherwise.
-MOST_TAPS, UNROLL = 7, 4
+# Taps of a row that are taken at a time, where these follow each other.
+MOST_TAPS = 7
 # Steps of k that are few, as in windows of 3×3 and 3 channels: written out where registers are 16.
 SHORT = 32
-# Outputs that become rows where pixels become columns.
-FEW_OUTPUTS = 4
 
 
 @dataclass(frozen=True)
@@ -131,7 +128,7 @@ def _is_transposed(what: Contraction, bounds: Bounds, traits: DeviceTraits) -> b
     """
     x, width = what.gathered, traits.vector_bytes // what.value.itemsize
     images = x.depth[2] == 1 and x.lane[2] != 1 and bounds.column_lane[1] == 1
-    few = what.groups == 1 and what.digits is None and what.outputs <= min(FEW_OUTPUTS, width // 4)
+    few = what.groups == 1 and what.digits is None and what.outputs <= width // 4
     return images and few and what.near.lane[2] == what.outputs and what.lanes[2] >= width
 
 
@@ -139,12 +136,12 @@ def _has_alternate_columns(what: Contraction, traits: DeviceTraits) -> bool:
     """Whether every second pixel of a line is one of a vector of columns, as with a stride of 2."""
     x, bounds = what.gathered, what.gathered.bounds
     halves = bounds is not None and x.lane[2] == bounds.column_lane[1] == 2
-    return halves and what.near.lane[2] == 1 and traits.sums > FEW_SUMS and what.lanes[2] > 1
+    return halves and what.near.lane[2] == 1 and not traits.few_registers and what.lanes[2] > 1
 
 
 def is_short(what: Contraction, traits: DeviceTraits) -> bool:
     """Whether windows have few elements, on a device of few registers."""
-    few = what.gathered.bounds is not None and traits.sums <= FEW_SUMS
+    few = what.gathered.bounds is not None and traits.few_registers
     return few and math.prod(what.depths) <= SHORT
 
 

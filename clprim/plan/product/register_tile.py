@@ -18,10 +18,6 @@ from clprim.traits import DeviceTraits
 PANEL_BYTES = 256 << 10
 # Gathered tiles of a panel: enough that the other operand's strip is read from a near cache.
 MOST_TILES = 8
-# Vectors that registers hold beside sums, as many as there are at most.
-SPARE = 4
-# Vectors of sums that are so few that registers are 16.
-FEW_SUMS = 12
 # Tiles whose costs are counted: those whose sums alone take least.
 PROMISING = 8
 # Rows that a tile may have: few, as each is another kernel to compile, and divisors of what images
@@ -52,13 +48,13 @@ class Tile:
         lanes = self.rows + self.vectors * lanes_of(itemsize, traits)
         room = panel_of(itemsize, traits)
         holds = self.rows * self.vectors <= traits.sums
-        holds = holds and (self.rows + 1) * self.vectors < traits.sums + SPARE
+        holds = holds and (self.rows + 1) * self.vectors < traits.vector_registers
         return holds and room >= most_tiles * lanes
 
     def fills(self, traits: DeviceTraits) -> bool:
         """Whether many registers have no room beside it for addresses and what is loaded early."""
         taken = (self.rows + 1) * self.vectors + 1
-        return traits.sums > FEW_SUMS and taken >= traits.vector_registers - 1
+        return not traits.few_registers and taken >= traits.vector_registers - 1
 
 
 def lanes_of(itemsize: int, traits: DeviceTraits) -> int:
@@ -72,14 +68,14 @@ def panel_of(itemsize: int, traits: DeviceTraits) -> int:
 
 
 @cache
-def _tiles(sums: int) -> tuple[Tile, ...]:
-    rows = ROWS_OF_FEW if sums <= FEW_SUMS else ROWS
+def _tiles(traits: DeviceTraits) -> tuple[Tile, ...]:
+    rows = ROWS_OF_FEW if traits.few_registers else ROWS
     return tuple(
         Tile(r, v)
         for r in rows
         for v in (4, 3, 2, 1)
         # A tile that wants one register more makes some compilers keep sums in memory all the time.
-        if r * v <= sums and (r + 1) * v < sums + SPARE
+        if r * v <= traits.sums and (r + 1) * v < traits.vector_registers
     )
 
 
@@ -93,7 +89,7 @@ def tiles_of(traits: DeviceTraits, *, plain: bool) -> list[Tile]:
         traits: Of the device.
         plain: Whether they are.
     """
-    return [tile for tile in _tiles(traits.sums) if plain or not tile.fills(traits)]
+    return [tile for tile in _tiles(traits) if plain or not tile.fills(traits)]
 
 
 def promising(rows: int, columns: int, width: int, tiles: Iterable[Tile]) -> list[Tile]:

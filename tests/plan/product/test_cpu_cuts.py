@@ -11,7 +11,7 @@ from clprim.plan.product.dense import dense_product
 from clprim.plan.product.in_place import FEW_ROWS, plan_in_place
 from clprim.plan.product.outline import _outlines, best_outline, ordered_tiles
 from clprim.plan.product.panels import plan_panels
-from clprim.plan.product.register_tile import SPARE, Tile, tiles_of
+from clprim.plan.product.register_tile import Tile, tiles_of
 
 
 def _pixels(channels, outputs, traits=CPU):
@@ -106,7 +106,7 @@ def test_long_rows_are_not_prefetched_where_sums_leave_no_pause():
         code = plan_in_place(dense_product(4096, outputs, depth), prefetching).main.code
         return code.prefetch is not None and code.prefetch.what == "lanes"
 
-    assert prefetches(1500, 16) and prefetches(1536, 32) and prefetches(4096, 64)
+    assert prefetches(1024, 16) and prefetches(1536, 32) and prefetches(4096, 64)
     assert not prefetches(1536, 16) and not prefetches(4096, 8)
 
 
@@ -261,7 +261,7 @@ def test_gradients_of_pixels_gather_nothing():
 
 def test_tiles_leave_room_beside_sums():
     for traits in (CPU, replace(CPU, vector_bytes=32)):
-        registers = traits.sums + SPARE
+        registers = traits.vector_registers
         assert all(
             (tile.rows + 1) * tile.vectors < registers for tile in tiles_of(traits, plain=True)
         )

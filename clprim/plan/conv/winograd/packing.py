@@ -9,12 +9,9 @@ from clprim.plan.arguments import Arguments
 from clprim.plan.conv.winograd.code import WeightCode, WinogradCode
 from clprim.plan.conv.winograd.cut import Cut
 from clprim.plan.kernel import KernelPlan, OperandCode, round_up
-from clprim.plan.machine import ITEMS
+from clprim.plan.machine import ITEMS, STEPS_AHEAD
 from clprim.plan.permutation import transpose
 from clprim.plan.product.problem import Contraction, Packed, index_of
-
-# Channels before which weights are prefetched.
-AHEAD = 4
 
 
 def weight_code(problem: Contraction, code: WinogradCode) -> WeightCode:
@@ -46,7 +43,7 @@ def weight_code(problem: Contraction, code: WinogradCode) -> WeightCode:
         reads=reads,
         backwards=reads == "taps" and min(w.depth[:2]) < 0,
         shuffles=transpose(code.width) if reads in ("taps", "channels") else None,
-        ahead=AHEAD if code.ahead and reads == "outputs" else 0,
+        ahead=STEPS_AHEAD if code.ahead and reads == "outputs" else 0,
     )
 
 
