@@ -11,6 +11,8 @@ from clprim.traits import DeviceTraits
 
 # Sums that registers hold beside taps.
 MOST_SUMS = 16
+# Columns of a tile that share what is below them: networks' planes are multiples of seven.
+COLUMNS = 7
 # Taps that registers hold.
 MOST_TAPS = 49
 

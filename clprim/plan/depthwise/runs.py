@@ -34,13 +34,6 @@ from clprim.plan.machine import ITEMS, near, scratch
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-# What each column of taps beyond three costs more than in a row alone, in its products: addresses
-# and masks.
-MASKED = 0.25
-# Vectors of a row, beyond which little is lost at its end, and of a plane that is copied while the
-# one before is summed up: larger ones need not wait.
-MOST_VECTORS = 8
-
 
 @dataclass(frozen=True)
 class RunsCode(DepthwiseCode):
@@ -92,7 +85,7 @@ def _applicable(what: Depthwise, traits: DeviceTraits) -> bool:
         return False
     if v.kernel not in UNROLLED or h.kernel not in (1, v.kernel) or max(h.stride, v.stride) > 2:
         return False
-    if v.outputs > MOST_VECTORS * width or min(h.before, v.before) < 0:
+    if min(h.before, v.before) < 0:
         return False
     if (h.stride == 1) != (v.stride == 1) or -(-v.inputs // v.stride) > v.outputs:
         return False
@@ -131,8 +124,11 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: BandTile) -> Plan:
     rows_a_item = spread_rows(planes, h.outputs, 1, wanted)
     planes_a_item = max(1, planes // wanted)
 
-    twice = h.stride == v.stride == 1 and h.outputs * v.outputs <= MOST_VECTORS * width
-    twice = twice and h.outputs <= min(margins.rows, rows_a_item) and 2 * margins.part <= source
+    twice = (
+        h.stride == v.stride == 1
+        and h.outputs <= min(margins.rows, rows_a_item)
+        and 2 * margins.part <= source
+    )
 
     found = arguments_of(what, base, "w")
     found.numbers(
@@ -240,12 +236,12 @@ def _examples() -> Iterator[Example[Convolution]]:
 def _preferred(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether it is the faster one of two kernels that take planes which keep their size.
 
-    What vectors across the ends of rows save, every tap pays in addresses and masks: the more
-    columns of taps, the emptier `depthwise/planes` must leave its vectors.
+    What vectors across the ends of rows save, every tap pays in addresses and masks: of more
+    columns of taps than three it is for rows that leave half of their vectors empty.
     """
     v, width = what.columns, plane_vector(what, traits)
     vectors = -(-v.outputs // width)
-    cheaper = v.outputs * (1 + MASKED * (v.kernel - 3)) <= vectors * width
+    cheaper = v.kernel <= 3 or 2 * v.outputs <= vectors * width
     return traits.is_cpu and (v.stride > 1 or cheaper)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from clprim.dtypes import AnyDType, stored_type
 from clprim.plan.arguments import Arguments
 from clprim.plan.depthwise.code import add_place, pack_taps, spread_rows
+from clprim.plan.depthwise.registers import COLUMNS
 from clprim.plan.epilogue import Epilogue
 from clprim.plan.fused.residual_tiles import (
     InvertedResidual,
@@ -31,9 +32,6 @@ from clprim.plan.product.register_code import ContractionCode
 from clprim.plan.snippets import Printed, own_names, unified_functions
 from clprim.plan.store import add_store
 from clprim.traits import DeviceTraits
-
-# Columns that a tile of the depthwise convolution has.
-COLUMNS = 7
 
 
 @dataclass(frozen=True)

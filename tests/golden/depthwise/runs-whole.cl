@@ -102,7 +102,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     const index_t plane_last = min(plane_first + planes_a_item, planes);
     const index_t item_first = (index_t)get_group_id(1) * rows_a_item;
     const index_t item_last = min(item_first + rows_a_item, y_rows);
-    for (int e = 0; e < 1 * part_size; e += 16)
+    for (int e = 0; e < 2 * part_size; e += 16)
         vstore16((float16)0, 0, source + e);
 
     // Where taps of output 0 lie in the copy; of a tap to the left of it, one row's end.
@@ -131,19 +131,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
             }
         }
 
-    index_t image = plane_first / channels;
-    index_t channel = plane_first - image * channels;
-    for (index_t plane = plane_first; plane < plane_last; ++plane) {
-        const index_t x_plane = x_start + image * x_image + channel / multiplier * x_channel;
-        const index_t w_at = w_start + channel * w_channel;
-        float tap[9];
-        #pragma unroll
-        for (int k = 0; k < 9; ++k)
-            tap[k] = (float)w_memory[w_at + k / 3 * w_row + k % 3 * w_column];
-        const index_t y0_plane = y0_start + image * y0_image + channel * y0_channel;
-
-        for (index_t row = item_first; row < item_last; row += rows_a_band) {
-            const int rows_here = min(rows_a_band, item_last - row);
+    // A plane is copied while the one before it is summed up from the other copy: loads that take parts of
+    // stores right before them would wait.
+    const index_t row = 0;
+    const int rows_here = y_rows;
+    index_t image = 0, channel = 0, image_next = plane_first / channels;
+    index_t channel_next = plane_first - image_next * channels;
+    for (index_t plane = plane_first; plane <= plane_last; ++plane) {
+        const int side = (plane - plane_first) & 1;
+        const index_t x_plane = x_start + image_next * x_image + channel_next / multiplier * x_channel;
+        if (plane < plane_last) {
+            __local float *into = source + side * part_size;
             // What a vector writes too much, the next row overwrites.
             int copied = 0;
             if (x_row == y_columns && x_columns == y_columns) {
@@ -152,21 +150,31 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 const int count = (last - first) * y_columns;
                 copied = rows_above + rows_here + rows_below;
                 for (int e = 0; e < (first - row + rows_above) * y_columns; e += 16)
-                    vstore16((float16)0, 0, source + 16 + e);
-                __local float *to = source + 16 + (first - row + rows_above) * y_columns;
+                    vstore16((float16)0, 0, into + 16 + e);
+                __local float *to = into + 16 + (first - row + rows_above) * y_columns;
                 for (int e = 0; e < count; e += 16)
                     vstore16(first_of(x_memory, at + e, x_size, count - e), 0, to + e);
                 for (int e = count; e < (row + rows_here + rows_below - first) * y_columns; e += 16)
                     vstore16((float16)0, 0, to + e);
             }
             for (int s = copied * 1; s < (rows_above + rows_here + rows_below) * 1; ++s) {
-                __local float *to = source + 16 + s % 1 * 1 * part_size + s / 1 * y_columns;
+                __local float *to = into + 16 + s % 1 * 1 * part_size + s / 1 * y_columns;
                 const int from_row = (row - rows_above) * 1 + s;
                 const index_t at = x_plane + from_row * x_row;
                 const int there = (uint)from_row < (uint)x_rows ? x_columns : 0;
                 for (int c = 0; c < y_columns; c += 16)
                     vstore16(first_of(x_memory, at + c, x_size, there - c), 0, to + c);
             }
+
+        }
+        if (plane > plane_first) {
+            __local const float *from = source + (side ^ 1) * part_size;
+            const index_t w_at = w_start + channel * w_channel;
+            float tap[9];
+            #pragma unroll
+            for (int k = 0; k < 9; ++k)
+                tap[k] = (float)w_memory[w_at + k / 3 * w_row + k % 3 * w_column];
+            const index_t y0_plane = y0_start + image * y0_image + channel * y0_channel;
 
             const int run = rows_here * y_columns;
             int e = 0, v = 0;
@@ -176,9 +184,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 #pragma unroll
                 for (int kh = 0; kh < 3; ++kh) {
                     sums[kh] = 0;
-                    sums[kh] += tap[kh * 3 + 0] * select((float16)0, vload16(0, source + e + row_at[kh] + column_at[0] + 0), vload16(v * 2 + 0, masks));
-                    sums[kh] += tap[kh * 3 + 1] * vload16(0, source + e + row_at[kh] + column_at[0] + 1);
-                    sums[kh] += tap[kh * 3 + 2] * select((float16)0, vload16(0, source + e + row_at[kh] + column_at[0] + 2), vload16(v * 2 + 1, masks));
+                    sums[kh] += tap[kh * 3 + 0] * select((float16)0, vload16(0, from + e + row_at[kh] + column_at[0] + 0), vload16(v * 2 + 0, masks));
+                    sums[kh] += tap[kh * 3 + 1] * vload16(0, from + e + row_at[kh] + column_at[0] + 1);
+                    sums[kh] += tap[kh * 3 + 2] * select((float16)0, vload16(0, from + e + row_at[kh] + column_at[0] + 2), vload16(v * 2 + 1, masks));
                 }
                 float16 sum = sums[0];
                 #pragma unroll
@@ -192,7 +200,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 196 "kernel"
+#line 204 "kernel"
                     }
                     y0 += beta * (vload16(0, y0_memory + y0_here));
                     vstore16(y0, 0, y0_memory + y0_here);
@@ -207,9 +215,9 @@ y0 = clamp(y0, 0, 6);
                 #pragma unroll
                 for (int kh = 0; kh < 3; ++kh) {
                     sums[kh] = 0;
-                    sums[kh] += tap[kh * 3 + 0] * select((float16)0, vload16(0, source + e + row_at[kh] + column_at[0] + 0), vload16(v * 2 + 0, masks));
-                    sums[kh] += tap[kh * 3 + 1] * vload16(0, source + e + row_at[kh] + column_at[0] + 1);
-                    sums[kh] += tap[kh * 3 + 2] * select((float16)0, vload16(0, source + e + row_at[kh] + column_at[0] + 2), vload16(v * 2 + 1, masks));
+                    sums[kh] += tap[kh * 3 + 0] * select((float16)0, vload16(0, from + e + row_at[kh] + column_at[0] + 0), vload16(v * 2 + 0, masks));
+                    sums[kh] += tap[kh * 3 + 1] * vload16(0, from + e + row_at[kh] + column_at[0] + 1);
+                    sums[kh] += tap[kh * 3 + 2] * select((float16)0, vload16(0, from + e + row_at[kh] + column_at[0] + 2), vload16(v * 2 + 1, masks));
                 }
                 float16 sum = sums[0];
                 #pragma unroll
@@ -223,7 +231,7 @@ y0 = clamp(y0, 0, 6);
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 227 "kernel"
+#line 235 "kernel"
                     }
                     y0 += beta * (vload16(0, y0_memory + y0_here));
                     vstore16(y0, 0, y0_memory + y0_here);
@@ -237,7 +245,7 @@ y0 = clamp(y0, 0, 6);
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 241 "kernel"
+#line 249 "kernel"
                         }
                         y0 += beta * ((float)y0_memory[y0_here]);
                         y0_memory[y0_here] = y0;
@@ -247,9 +255,11 @@ y0 = clamp(y0, 0, 6);
             }
 
         }
-        if (++channel == channels) {
-            channel = 0;
-            ++image;
+        image = image_next;
+        channel = channel_next;
+        if (++channel_next == channels) {
+            channel_next = 0;
+            ++image_next;
         }
     }
 }

@@ -18,7 +18,7 @@ from clprim.plan.depthwise.code import (
     spread_rows,
     unrolls,
 )
-from clprim.plan.depthwise.registers import MOST_SUMS
+from clprim.plan.depthwise.registers import COLUMNS, MOST_SUMS
 from clprim.plan.depthwise.weight.code import (
     DepthwiseGradient,
     gradient_arguments,
@@ -30,9 +30,6 @@ from clprim.plan.kernel import Plan, round_up
 from clprim.plan.machine import CHAIN, ITEMS, near
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
-
-# Columns of the gradient that share the vectors of x below them.
-COLUMNS = 7
 
 
 @dataclass(frozen=True)
