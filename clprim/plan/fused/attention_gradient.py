@@ -34,8 +34,6 @@ from clprim.plan.machine import ITEMS
 from clprim.plan.strides import Operand, Shape
 from clprim.traits import DeviceTraits
 
-# Work-items of a head at most, as each of them has memory for the gradients of all its queries.
-MOST_SLICES = 16
 # Bound: a logarithm from which on weights that are made from it alone are too coarse.
 LARGE = 64
 
@@ -92,7 +90,8 @@ def tiles_of(
     while KEYS % tile:
         tile -= 1
     wanted = -(-(ITEMS // 2) * traits.compute_units * shared // math.prod(batch))
-    slices = min(wanted, MOST_SLICES, -(-keys // (width * vectors)))
+    # Each has memory for the gradients of all its queries: no more than all weights would take.
+    slices = min(wanted, max(1, keys // room(size)), -(-keys // (width * vectors)))
     partial = round_up(queries, tile), round_up(size, columns * width)
     return GradientTiles(width, vectors, rows, columns, tile, slices, partial)
 

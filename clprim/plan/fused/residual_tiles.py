@@ -25,8 +25,6 @@ from clprim.traits import DeviceTraits
 
 # Rows that a tile of a product may have: few, as each is another kernel to compile.
 ROWS = (14, 12, 9, 7, 4, 2, 1)
-# Of the smallest of a kernel's arrays of places.
-LEAST_PLACES = 512
 
 
 @dataclass(frozen=True)
@@ -247,7 +245,7 @@ def _room(
     for rows in range(1, h.outputs + 1):
         ring_rows = min((rows - 1) * h.stride + h.reach, h.inputs)
         pixels = max(ring_rows * v.inputs, rows * v.outputs)
-        places = power_of_two(max(LEAST_PLACES, pixels))
+        places = power_of_two(pixels)
         between = round_up(rows, tile_rows) * v.outputs * pitch if what.project else 0
         nbytes = (2 * middle + ring_rows * ring_row + between) * itemsize + kept * places
         if nbytes > _local(traits):

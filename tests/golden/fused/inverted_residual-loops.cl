@@ -55,10 +55,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void inverted_residual(
     const int row_dilation,
     const int column_dilation)
 {
-    __local float near[64512];
+    __local float near[65280];
     // Where pixels lie: in the ring, and in the result.
-    __local int ring_places[512];
-    __local index_t y0_places[512];
+    __local int ring_places[128];
+    __local index_t y0_places[128];
     __local float *biases_expand = near, *biases_taps = near + middle_padded;
     __local float *ring = near + 2 * middle_padded, *between = ring + ring_rows * ring_row;
     const index_t image = get_group_id(1);

@@ -51,10 +51,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void inverted_residual(
     const int ring_row,
     const int row_stride)
 {
-    __local float near[64512];
+    __local float near[65024];
     // Where pixels lie: in the ring, and in the result.
-    __local int ring_places[512];
-    __local index_t y0_places[512];
+    __local int ring_places[256];
+    __local index_t y0_places[256];
     __local float *biases_expand = near, *biases_taps = near + middle_padded;
     __local float *ring = near + 2 * middle_padded, *between = ring + ring_rows * ring_row;
     const index_t image = get_group_id(1);
