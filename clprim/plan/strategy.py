@@ -25,6 +25,8 @@ Q = TypeVar("Q")
 MaybePlan = TypeVar("MaybePlan", bound="Plan | None")
 
 NOTHING_KNOWN = Table()
+# Tiles of a strategy that are worth timing: each is compiled, which takes a second.
+CANDIDATES = 6
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from clprim.plan.product.sub_groups import (
     suits_sub_groups,
 )
 from clprim.plan.product.tiles import TilesCode, plan_tiles, tiles_for
-from clprim.plan.strategy import Example, Family, LastPlan, Strategy
+from clprim.plan.strategy import CANDIDATES, Example, Family, LastPlan, Strategy
 from clprim.plan.table import near_size, power
 from clprim.traits import DeviceTraits
 
@@ -59,8 +59,6 @@ LANES = replace(
 )
 # What examples do to results.
 RELU, RESIDUAL = "y0 = max(y0, 0);", "y0 = max(y0 + x0, 0);"
-# Tiles worth timing, of each strategy: every one is compiled, which takes a second.
-NEAR_DOTS, NEAR_IN_PLACE, NEAR_PANELS, NEAR_TILES, NEAR_WIDE = 3, 6, 3, 10, 3
 
 
 @dataclass(frozen=True)
@@ -176,9 +174,8 @@ def _panels_cost(problem: Contraction, traits: DeviceTraits) -> float:
 
 
 def _near_tiles(_: LocalTile, problem: Contraction, traits: DeviceTraits) -> Iterable[LocalTile]:
-    return (
-        tiles_for(problem, traits)[:NEAR_TILES] + tiles_for(problem, traits, wide=True)[:NEAR_WIDE]
-    )
+    few, wide = (tiles_for(problem, traits, wide=wide) for wide in (False, True))
+    return few[:CANDIDATES] + wide[: CANDIDATES // 2]
 
 
 def _examples_in_place() -> Iterator[Example[Contraction]]:
@@ -284,7 +281,7 @@ PRODUCTS: Family[Contraction] = Family(
             rule=lambda p, traits: dots_tiles(p, traits)[0],
             plan=plan_dots,
             fits=fits_dots,
-            near=lambda _, p, traits: dots_tiles(p, traits)[:NEAR_DOTS],
+            near=lambda _, p, traits: dots_tiles(p, traits)[:CANDIDATES],
             cost=lambda p, traits: dots_cost(p, traits, dots_tiles(p, traits)[0]),
             preferred=suits_dots,
             examples=_examples_dots,
@@ -297,7 +294,7 @@ PRODUCTS: Family[Contraction] = Family(
             rule=_in_place.rule,
             plan=_plan_in_place,
             fits=_fits_in_place,
-            near=lambda _, p, traits: ordered_tiles(p, traits, NEAR_IN_PLACE),
+            near=lambda _, p, traits: ordered_tiles(p, traits, CANDIDATES),
             cost=_in_place_cost,
             preferred=_is_cpu,
             examples=_examples_in_place,
@@ -309,7 +306,7 @@ PRODUCTS: Family[Contraction] = Family(
             rule=_panels.rule,
             plan=_panels,
             fits=lambda tile, p, traits: tile.fits(p.value.itemsize, MOST_TILES, traits),
-            near=lambda _, p, traits: panels_tiles(p, traits)[:NEAR_PANELS],
+            near=lambda _, p, traits: panels_tiles(p, traits)[:CANDIDATES],
             cost=_panels_cost,
             preferred=_is_cpu,
             examples=_examples_panels,

@@ -24,6 +24,7 @@ from clprim.plan.product.local_tile import LOCAL_BYTES, WIDE, most_sums
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.sub_groups import suits_sub_groups
 from clprim.plan.product.tiles import cost_of_tiles
+from clprim.plan.strategy import CANDIDATES
 from clprim.traits import DeviceTraits
 
 # Work-items of a group at most.
@@ -34,8 +35,6 @@ MOST_ITEMS = 288
 INPUT, OUTPUT, COPY, WEIGHT = 2.5, 7.5, 22.0, 10.0
 # How many times as fast it has to promise to be, for its errors to be worth it.
 LEAST_GAIN = 1.1
-# Tiles worth timing, of each size.
-NEAR = 3
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ def local_tiles(problem: Contraction, traits: DeviceTraits) -> list[WinogradLoca
     return [
         tile
         for outputs in _admitted(problem)
-        for tile in [tile for tile in found if tile.outputs == outputs][:NEAR]
+        for tile in [tile for tile in found if tile.outputs == outputs][: CANDIDATES // 2]
     ]
 
 

@@ -39,8 +39,8 @@ LEAST_TILES = 24
 PASS = 1.5
 # Tiles whose products are summed up in registers.
 ROWS = (28, 14, 12, 9, 8, 6, 4, 2, 1)
-# Longer ones, of signals, have tiles of as many phases, which no work-item keeps to itself, and
-# whose errors take seconds to compute.
+# Bound: longer strides, of signals, have tiles of as many phases, which no work-item keeps to
+# itself, and whose errors take seconds to compute.
 MOST_STRIDE = 8
 # What an element of the transforms, and a byte of weights from a near or a far cache, costs, in
 # operations of products. Set so that the promised gains are those of layers of networks.

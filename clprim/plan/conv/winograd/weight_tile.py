@@ -20,7 +20,7 @@ from clprim.plan.conv.winograd.weight_cut import WeightCut, WeightTile, transfor
 from clprim.plan.machine import LAUNCH, near
 from clprim.traits import DeviceTraits
 
-# Tiles that are transformed at a time at most: sums of more are added up in parts.
+# Bound: tiles that are transformed at a time, as sums of more are added up in parts.
 MOST_TILES = 2048
 
 
