@@ -86,9 +86,9 @@ class GroupWork:
 # step of a loop costs beside them, and each of its operands; how much dearer sums are where all
 # registers are taken; what a tile costs that begins and ends: branches that nobody foresees.
 IN_FLIGHT, STEP, OPERAND, FULL, TILE = 8, 2.0, 0.3, 0.15, 20.0
-# A line that comes from the second cache, and from beyond; a vector that is stored, a piece of one,
-# and a line of memory that waits for others to be written.
-SECOND, FAR, STORED, PIECE, WAIT = 0.75, 3.5, 4.0, 1.0, 8.0
+# A line that comes from the second cache, and from beyond; a vector that is stored, a piece of one
+# being a multiply-add; a line of memory that waits for others to be written.
+SECOND, FAR, STORED, WAIT = 0.75, 3.5, 4.0, 8.0
 # A vector that is transposed in registers; a vector, and an element, that is copied from memory to
 # where it is read again; a sum across the lanes of a vector.
 TURN, COPIED, ELEMENT, ACROSS = 6.0, 30.0, 3.0, 40.0
@@ -149,7 +149,7 @@ class CoreWork:
         """
         step = core_step(self.sums, self.operands) + FULL * self.full * self.sums
         work = self.steps * step + TILE * self.tiles + SECOND * self.second + FAR * self.far
-        work += STORED * self.stores + PIECE * self.pieces + WAIT * self.waits
+        work += STORED * self.stores + self.pieces + WAIT * self.waits
         work += TURN * self.turns + COPIED * self.copies + ELEMENT * self.elements
         work += ACROSS * self.across + GROUP * self.groups
         units = traits.compute_units

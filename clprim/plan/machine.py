@@ -32,6 +32,8 @@ GROUP = 2 * SUB_GROUP
 STEPS = 16
 # Sums or vectors that a work-item takes side by side: one for each cycle of a multiply-add.
 UNROLL = 4
+# Taps of a row of a window that are written out: as many as windows of networks have.
+TAPS = 7
 # Bound: loops over what is no row that a kernel has text for.
 LOOPS = 4
 # Bound: values added one after another into one sum. Rounding errors grow with their number, so

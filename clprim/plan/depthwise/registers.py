@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from clprim.plan.depthwise.problem import Depthwise, Line
 from clprim.plan.depthwise.weight.code import DepthwiseGradient
-from clprim.plan.machine import GROUP, ITEMS
+from clprim.plan.machine import GROUP, ITEMS, TAPS
 from clprim.traits import DeviceTraits
 
 # Sums that registers hold beside taps.
@@ -14,7 +14,7 @@ MOST_SUMS = 16
 # Columns of a tile that share what is below them: networks' planes are multiples of seven.
 COLUMNS = 7
 # Taps that registers hold.
-MOST_TAPS = 49
+MOST_TAPS = TAPS**2
 
 
 def taps_in_registers(h: Line, v: Line) -> int:

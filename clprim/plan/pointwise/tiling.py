@@ -38,7 +38,7 @@ from clprim.traits import DeviceTraits
 # long runs, of which a processor follows only a few dozens; two lines of a result are enough.
 _ROW_BYTES, _ROWS = 2 * LINE, 256
 # The same where rows are not aligned, and each piece of one has two lines that it shares.
-_ODD_ROW_BYTES, _ODD_ROWS = 512, 96
+_ODD_ROW_BYTES, _ODD_ROWS = 8 * LINE, 96
 # Bound: vectors of a granule, whose steps a kernel has text for.
 _MOST_VECTORS = 64
 # Steps that permuting a vector of them may take.

@@ -25,9 +25,9 @@ SUMS_PART = 4
 WIDE = 2
 # Bound: bytes of local memory that every device has.
 LOCAL_BYTES = 32 << 10
-# Instructions, beside one product: of an access to global memory (address, check, waiting), of an
-# element on its way from there to local memory, of a vector from there, of storing a sum.
-READ, ELEMENT, LOCAL, STORE = 21.0, 16.0, 1.0, 17.0
+# Instructions, a product and a vector from local memory being one: of an access to global memory
+# (address, check, waiting), of an element on its way from there, of storing a sum.
+READ, ELEMENT, STORE = 21.0, 16.0, 17.0
 # Bound: bytes of what is noted of a step of k in local memory: two places, a row and a column.
 RECORD_BYTES = 24
 
@@ -190,7 +190,7 @@ def local_cost(tile: LocalTile, sizes: Sizes, traits: DeviceTraits) -> float:
     busy = busy_items(traits) // tile.items
     splits, chunk = split_depth(sizes.depth, tile.steps, tiles, busy)
     sums = tile.rows * tile.columns
-    local = LOCAL * (tile.rows + tile.columns) / tile.width
+    local = (tile.rows + tile.columns) / tile.width
     accesses = tile.tile_rows / sizes.widths[0] + tile.tile_columns / sizes.widths[1]
     read = (READ * accesses + ELEMENT * (tile.tile_rows + tile.tile_columns)) / tile.items
     step, ends = sums + local + read, STORE * sums

@@ -9,12 +9,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from clprim.plan.machine import CHAIN, UNROLL
+from clprim.plan.machine import CHAIN, TAPS, UNROLL
 from clprim.plan.product.problem import Bounds, Contraction, Digits
 from clprim.traits import DeviceTraits
 
-# Taps of a row that are taken at a time, where these follow each other.
-MOST_TAPS = 7
 # Steps of k that are few, as in windows of 3×3 and 3 channels: written out where registers are 16.
 SHORT = 32
 
@@ -102,7 +100,7 @@ def readings_of(what: Contraction, traits: DeviceTraits) -> Iterator[Reading]:
         short = not rows or is_short(what, traits)
         if run < (2 if kind == "planar" else 1 if short else UNROLL):
             continue
-        unit = min(run, MOST_TAPS if taps_inside else UNROLL)
+        unit = min(run, TAPS if taps_inside else UNROLL)
         yield Reading(
             rows,
             kind == "planar",

@@ -45,9 +45,6 @@ MOST_STRIDE = 8
 # What an element of the transforms, and a byte of weights from a near or a far cache, costs, in
 # operations of products. Set so that the promised gains are those of layers of networks.
 INPUT, OUTPUT, WEIGHT, NEAR_BYTE, FAR_BYTE = 20.0, 16.0, 12.0, 4.0, 8.0
-# Windows of a stride have large tiles for what they give: what a byte of transforms costs beyond
-# the second cache.
-LEFT_BYTE = 4.0
 
 
 @dataclass(frozen=True)
@@ -198,9 +195,10 @@ def winograd_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
     theirs_outputs = problem.outputs if columns else outputs
     sums = 2.0 * math.prod(problem.lanes) * taps * channels * theirs_outputs
     ours = products + moves
+    # Windows of a stride have large tiles for what they give, which leave the second cache.
     if max(down.stride, across.stride) > 1:
         ours += (
-            LEFT_BYTE * problem.value.itemsize * elements * _leaving(problem, tile, width, traits)
+            NEAR_BYTE * problem.value.itemsize * elements * _leaving(problem, tile, width, traits)
         )
     theirs = sums + _streaming(weights * taps, 1, traits)
     if tile.kernels != 2:
