@@ -302,6 +302,12 @@ class Family(Generic[P]):
         weighed = [e for e in able if e is first or e.preferred(problem, traits)]
         return min(weighed, key=lambda e: e.cost(problem, traits) if e.cost else math.inf)
 
+    def cost(self, problem: P, traits: DeviceTraits) -> float:
+        """Returns what the cheapest of its own strategies costs that are preferred and say so."""
+        able = (e for e in self._own("auto") if e.cost and e.applicable(problem, traits))
+        costs = (e.cost(problem, traits) for e in able if e.cost and e.preferred(problem, traits))
+        return min(costs, default=math.inf)
+
     def tuned(self, problem: P, traits: DeviceTraits, choice: Choice) -> Plan | None:
         """Plans one strategy with one tile; None where strategy or tile do not fit."""
         for strategy, part in self._able(problem, traits):

@@ -10,7 +10,7 @@ from support import BFLOAT16, Guard, numbers, same_bits, wide
 
 import clprim as cp
 from clprim import ops
-from clprim.plan.conv.winograd import cut, tile, weight_cut, weight_tile
+from clprim.plan.conv.winograd import cut, strategy, tile, weight_cut, weight_tile
 from clprim.plan.conv.winograd.transform import transform
 
 # With F(2 × 2, 3 × 3) and weights that are multiples of 4 nothing is rounded; this error admits no
@@ -476,7 +476,15 @@ def test_blocks_of_tiles_one_after_another(
 ):
     monkeypatch.setattr(tile, "second", lambda _: 4)
     monkeypatch.setattr(tile, "MOST_CHUNKS", 1000 if kernels == 2 else 0)
-    monkeypatch.setattr(tile, "FAR_BYTE", 1e9 if kernels == 1 else -1e9)
+    monkeypatch.setattr(strategy, "WORTH", np.inf)
+    if kernels != 2:
+        rule = tile._tile_of
+
+        def forced(problem, traits, outputs):
+            found = replace(rule(problem, traits, outputs), kernels=kernels)
+            return replace(found, tiles=tile._block(problem, traits, found))
+
+        monkeypatch.setattr(tile, "_tile_of", forced)
     monkeypatch.setitem(device.__dict__, "traits", replace(device.traits, cache_bytes=0))
     # (Calls are kept by their shapes.)
     x_shape, w_shape = (1 + kernels, 40, 27, 31), (40, 20, 3, 3)

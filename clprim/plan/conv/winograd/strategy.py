@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -20,14 +21,17 @@ from clprim.plan.conv.winograd.local_tile import (
     pays_local,
 )
 from clprim.plan.conv.winograd.tile import (
+    FAR_LINE,
     WinogradTile,
     error_of,
     fits_winograd,
     near_winograd,
-    pays_winograd,
+    weight_lines,
     winograd_applicable,
+    winograd_cost,
     winograd_tile,
 )
+from clprim.plan.product.family import PRODUCTS
 from clprim.plan.product.problem import Contraction
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
@@ -37,12 +41,17 @@ NEEDS = (
     "errors that cp.options(convolution_error=) admits, for strides a CPU, and for gradients in "
     "the weight a CPU and stride 1"
 )
+# What of the cost of sums of products it may have: its errors are to be worth something.
+WORTH = 0.9
 # What an example does to its results.
 RESIDUAL = "y0 = max(y0 + x0, 0);"
 
 
-def _pays(problem: Contraction, traits: DeviceTraits) -> bool:
-    return pays_winograd(problem, traits, winograd_tile(problem, traits))
+def pays_winograd(problem: Contraction, traits: DeviceTraits) -> bool:
+    """Whether the rule's tile costs enough less than sums of products of far weights."""
+    lines = problem.groups * weight_lines(problem, math.prod(problem.depths[:2]), traits)
+    sums = PRODUCTS.cost(problem, traits) + FAR_LINE * lines / traits.compute_units
+    return winograd_cost(problem, traits, winograd_tile(problem, traits)) < WORTH * sums
 
 
 def _error(tile: WinogradTile | WinogradLocalTile, problem: Contraction) -> float:
@@ -67,8 +76,8 @@ def _examples() -> Iterator[Example[Contraction]]:
     yield example("fused", prefetching, image, {"kernels": 1, "outputs": 4}, **residual)
     yield example("fused-planes", CPU, image, {"kernels": 1, "outputs": 2}, epilogue=RESIDUAL)
     yield example("fused-few", CPU, (2, 3, 14, 24), {"kernels": 1}, last=True)
-    yield example("staged", prefetching, image, {"kernels": 3}, **residual)
-    yield example("in-place", prefetching, image, {"kernels": 2}, **residual)
+    yield example("staged", prefetching, image, {"kernels": 3, "outputs": 4}, **residual)
+    yield example("in-place", prefetching, image, {"kernels": 2, "outputs": 4}, **residual)
     yield example("stride", prefetching, image, {"kernels": 1, "outputs": 2}, stride=2, **residual)
 
 
@@ -97,7 +106,7 @@ WINOGRAD: Strategy[Contraction] = Strategy(
     plan=plan_winograd,
     fits=fits_winograd,
     near=near_winograd,
-    preferred=_pays,
+    preferred=pays_winograd,
     examples=_examples,
     needs=NEEDS,
     error=_error,

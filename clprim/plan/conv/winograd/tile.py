@@ -12,8 +12,9 @@ import numpy as np
 from clprim.dtypes import AnyDType
 from clprim.plan.conv.winograd.image import image_of
 from clprim.plan.conv.winograd.transform import Transform, relative_error, sum_error, transform
+from clprim.plan.cost import FULL, KERNEL, TURN, core_step
 from clprim.plan.kernel import round_up
-from clprim.plan.machine import LAUNCH, near, second
+from clprim.plan.machine import LINE, near, second
 from clprim.plan.product.problem import Contraction
 from clprim.traits import DeviceTraits
 
@@ -27,9 +28,6 @@ CHAINS, SHORT_CHAIN = (64, 48, 32, 16), 4
 # Bound: errors of F(4 × 4), of normally distributed numbers, are to be at most so many times those
 # of sums of products, which add up this many in a row at least, where workers share their depth.
 MOST_ERROR, LEAST_SUM = 2, 550
-# Launches that sums of products take at least. In networks the weights of smaller ones are far, and
-# transformed ones are two to four times as many.
-LEAST = 25
 # Parts of the tiles that weights are worth to be transformed for again.
 MOST_CHUNKS = 2
 # Tiles of a block at least, even where its transforms leave a second cache: all weights are
@@ -42,9 +40,9 @@ ROWS = (28, 14, 12, 9, 8, 6, 4, 2, 1)
 # Bound: longer strides, of signals, have tiles of as many phases, which no work-item keeps to
 # itself, and whose errors take seconds to compute.
 MOST_STRIDE = 8
-# What an element of the transforms, and a byte of weights from a near or a far cache, costs, in
-# operations of products. Set so that the promised gains are those of layers of networks.
-INPUT, OUTPUT, WEIGHT, NEAR_BYTE, FAR_BYTE = 20.0, 16.0, 12.0, 4.0, 8.0
+# What a vector costs that is transformed, and a line that comes from the second cache, and from
+# beyond, as weights do in networks: in multiply-adds of vectors, as costs of sums of products.
+MOVED, NEAR_LINE, FAR_LINE = 13.0, 8.0, 28.0
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ def vector_width(problem: Contraction, traits: DeviceTraits) -> int:
 def winograd_tile(problem: Contraction, traits: DeviceTraits) -> WinogradTile:
     """Returns the tile that promises most, of those whose errors are allowed."""
     tiles = (_tile_of(problem, traits, outputs) for outputs in _admitted(problem, traits))
-    return max(tiles, key=lambda tile: winograd_gain(problem, traits, tile))
+    return min(tiles, key=lambda tile: winograd_cost(problem, traits, tile))
 
 
 def fits_winograd(tile: WinogradTile, problem: Contraction, traits: DeviceTraits) -> bool:
@@ -170,69 +168,64 @@ def near_winograd(
         yield from (c for c in dict.fromkeys(candidates) if c != tile)
 
 
-def pays_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> bool:
-    """Whether a tile is faster than sums of products."""
-    sums = math.prod(problem.lanes) * math.prod(problem.depths) * problem.outputs
-    large = problem.groups * sums >= LEAST * LAUNCH * traits.compute_units
-    return large and winograd_gain(problem, traits, tile) > 1
-
-
-def winograd_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> float:
-    """Returns how many times as fast as sums of products a tile promises to be."""
+def winograd_cost(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> float:
+    """Returns what a tile costs, in multiply-adds of vectors of the busiest core."""
     down, across = transforms_of(problem, tile.outputs)
     width = vector_width(problem, traits)
     elements, channels = down.size * across.size, problem.depths[2]
+    tiles, vectors = tile_count(problem, tile.outputs), -(-problem.outputs // width)
     transformed = down.weights * across.weights
-    tiles = tile_count(problem, tile.outputs)
-    outputs = round_up(problem.outputs, width)
-    weights = channels * outputs * problem.value.itemsize
-    passes = 1 if tile.kernels == 3 else -(-tiles // tile.tiles)
-    products = 2 * elements * round_up(tiles, tile.rows) * channels * outputs
-    moves = elements * tiles * (INPUT * round_up(channels, width) + OUTPUT * outputs)
-    taps = math.prod(problem.depths[:2])
-    # Where pixels are columns, no vector of outputs has empty elements.
-    columns = problem.outputs < (width if _in_planes(problem) else width // 4 + 1)
-    theirs_outputs = problem.outputs if columns else outputs
-    sums = 2.0 * math.prod(problem.lanes) * taps * channels * theirs_outputs
-    ours = products + moves
-    # Windows of a stride have large tiles for what they give, which leave the second cache.
-    if max(down.stride, across.stride) > 1:
-        ours += (
-            NEAR_BYTE * problem.value.itemsize * elements * _leaving(problem, tile, width, traits)
-        )
-    theirs = sums + _streaming(weights * taps, 1, traits)
-    if tile.kernels != 2:
-        ours += _streaming(weights * transformed, passes, traits)
+    blocks = 1 if tile.kernels == 3 else -(-tiles // tile.tiles)
+    steps = elements * -(-tiles // tile.rows) * -(-vectors // tile.vectors) * channels
+    sums = tile.rows * tile.vectors
+    work = steps * (core_step(sums, tile.rows + tile.vectors) + FULL * sums)
+    # Of a stride every phase is transformed for itself.
+    phases = max(down.stride, across.stride)
+    moved = elements * tiles * (phases * -(-channels // width) + vectors)
+    if problem.gathered.depth[2] != 1:  # pixels and results of planes are transposed
+        pixels = down.reads * across.reads * -(-channels // width)
+        work += TURN * tiles * (pixels + down.m * across.m * vectors)
+    lines = weight_lines(problem, transformed, traits)
+    far = lines + elements * _leaving(problem, tile, width, traits) * _line(problem)
+    # A kernel that transforms begins and ends as slowly as two.
+    near, kernels = lines * (blocks - 1), 2 if tile.fused else 4
+    if lines * LINE > second(traits):
+        far, near = far + near, 0
     if not problem.kept:
         # Transformed weights are written as well, and far away, but where they meet products.
-        again, far = (passes, 0) if tile.kernels == 2 else (1, weights * transformed)
-        ours += again * WEIGHT * transformed * channels * outputs + _streaming(far, 1, traits)
-        theirs += 2 * _streaming(weights * taps, 1, traits)
-    return theirs / ours
+        kernels += 1
+        moved += (blocks if tile.kernels == 2 else 1) * transformed * channels * vectors
+        far += 0 if tile.kernels == 2 else lines
+    work += MOVED * moved + NEAR_LINE * near + FAR_LINE * far
+    share = 1 / traits.compute_units
+    if tile.fused:
+        share = _longest(problem, traits, tiles, tile.tiles)
+        share /= problem.groups * (tiles + PASS * blocks)
+    return problem.groups * work * share + KERNEL * kernels
+
+
+def weight_lines(problem: Contraction, elements: int, traits: DeviceTraits) -> float:
+    """Returns lines of a group's weights that have so many elements for a channel and an output."""
+    outputs = round_up(problem.outputs, vector_width(problem, traits))
+    return elements * problem.depths[2] * outputs * _line(problem)
+
+
+def _line(problem: Contraction) -> float:
+    """The part of a line that an element takes."""
+    return problem.value.itemsize / LINE
 
 
 def _leaving(problem: Contraction, tile: WinogradTile, width: int, traits: DeviceTraits) -> int:
-    """Elements, one of each tile's, that are read from beyond the second cache."""
+    """Elements, one of each tile's, that are written, or read, beyond the second cache."""
     tiles, channels = tile_count(problem, tile.outputs), problem.depths[2]
     if tile.kernels == 3:
-        return tiles * (2 * channels + round_up(problem.outputs, width))  # written, then read
+        return 2 * tiles * (channels + round_up(problem.outputs, width))
     down, across = transforms_of(problem, tile.outputs)
     strip = tile.vectors * width
     a_tile = down.size * across.size * problem.value.itemsize * (channels + strip)
     if not tile.fused or a_tile * min(tile.tiles, LEAST_TILES) <= second(traits):
         return 0
     return tiles * channels * -(-problem.outputs // strip)
-
-
-def _in_planes(problem: Contraction) -> bool:
-    """Whether the pixels of a plane are neighbours in memory."""
-    return problem.gathered.depth[1] == 1
-
-
-def _streaming(nbytes: int, passes: int, traits: DeviceTraits) -> float:
-    """What reading so many bytes costs, in operations."""
-    far = nbytes > traits.cache_bytes / 2
-    return nbytes * (FAR_BYTE if far else passes * NEAR_BYTE)
 
 
 def _admitted(problem: Contraction, traits: DeviceTraits) -> tuple[int, ...]:
@@ -275,8 +268,8 @@ def _tile_of(problem: Contraction, traits: DeviceTraits, outputs: int) -> Winogr
     weights = channels * problem.outputs
     stays = second(traits) // 4
     pieces = -(-tiles * channels * problem.value.itemsize // stays)
-    # The latter takes twice what a weight takes that is streamed, from a cache that is far.
-    far = weights * pieces + 2 * FAR_BYTE / NEAR_BYTE * tiles * (channels + problem.outputs)
+    # The latter takes twice what a weight takes that is streamed, and twice that from afar.
+    far = weights * pieces + 4 * tiles * (channels + problem.outputs)
     if weights * blocks <= far and blocks * problem.groups >= traits.compute_units:
         return tile
     tile = replace(tile, kernels=3)
@@ -293,7 +286,7 @@ def _block(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> in
         room = second(traits) // 2 // (itemsize * (channels + tile.vectors * width))
         weights = down.weights * across.weights * channels * problem.outputs
         far = weights * problem.value.itemsize > traits.l2_bytes
-        most = max(int(LEAST_TILES * (FAR_BYTE / NEAR_BYTE if far else 1)), room)
+        most = max(2 * LEAST_TILES if far else LEAST_TILES, room)
         found = range(tile.rows, max(most, tile.rows) + 1, tile.rows)
         return min(reversed(found), key=lambda block: _longest(problem, traits, tiles, block))
     columns = channels + round_up(problem.outputs, tile.vectors * width)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from clprim.plan.conv.problem import Convolution
-from clprim.plan.conv.winograd.tile import FAR_BYTE
 from clprim.plan.conv.winograd.transform import Transform, transform
 from clprim.plan.kernel import round_up
 from clprim.plan.machine import second
 from clprim.traits import DeviceTraits
+
+# What a float costs that comes from a far cache, in products.
+FAR = 16.0
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ class WeightCut:
             vectors, factors = part[0] * self.vectors, part[1] * self.rows
             rounds = -(-self._items(part) // self.workers)
             read = vectors + factors / self.width
-            return rounds * (vectors * factors + FAR_BYTE * 4 / 2 * read)
+            return rounds * (vectors * factors + FAR * read)
 
         fitting = (
             (strips, blocks)

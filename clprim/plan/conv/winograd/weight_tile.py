@@ -8,20 +8,27 @@ from dataclasses import replace
 
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.conv.winograd.tile import (
-    FAR_BYTE,
-    INPUT,
-    LEAST,
     LEAST_TILES,
     OUTPUTS,
     TAPS,
 )
 from clprim.plan.conv.winograd.transform import relative_error
-from clprim.plan.conv.winograd.weight_cut import WeightCut, WeightTile, transforms, weight_width
+from clprim.plan.conv.winograd.weight_cut import (
+    FAR,
+    WeightCut,
+    WeightTile,
+    transforms,
+    weight_width,
+)
 from clprim.plan.machine import LAUNCH, near
 from clprim.traits import DeviceTraits
 
 # Bound: tiles that are transformed at a time, as sums of more are added up in parts.
 MOST_TILES = 2048
+# Launches that sums of products take at least.
+LEAST = 25
+# What an element of the transforms costs, in products.
+MOVED = 10.0
 
 
 def weight_applicable(p: Convolution, traits: DeviceTraits) -> bool:
@@ -116,15 +123,16 @@ def weight_gain(p: Convolution, traits: DeviceTraits, tile: WeightTile) -> float
     found = cut.slots(cut.lanes) * cut.width * cut.blocks * cut.rows
     # Sums of products copy windows, and the other gradient.
     taps, pixels = math.prod(p.w_shape[1:]), math.prod(p.y_shape) // p.outputs
-    sums = 2 * pixels * p.outputs * taps + INPUT * pixels * (p.groups * taps + p.outputs)
-    products = 2.0 * cut.tiles * found
-    moves = INPUT * (cut.tiles * transformed + found)
+    sums = pixels * p.outputs * taps + MOVED * pixels * (p.groups * taps + p.outputs)
+    products = float(cut.tiles * found)
+    moves = MOVED * (cut.tiles * transformed + found)
     # Those who find less to do wait.
     parts = cut.tiles if cut.fused else cut.items
     products *= -(-parts // cut.workers) * cut.workers / parts
     # Far away are either every worker's products or what all tiles are transformed to.
     far = cut.workers * found if cut.fused else cut.tiles * transformed
-    return sums / (p.groups * cut.elements * (products + moves + FAR_BYTE * p.value.itemsize * far))
+    moves += FAR * p.value.itemsize / 4 * far
+    return sums / (p.groups * cut.elements * (products + moves))
 
 
 def weight_pays(p: Convolution, traits: DeviceTraits) -> bool:

@@ -51,7 +51,7 @@ static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
 //   +---------+   back, and stored
 //
 // A work-group takes blocks of `block_tiles` tiles, whose V and M stay in its second cache; products
-// of 4 tiles and 64 outputs are summed up in registers.
+// of 6 tiles and 64 outputs are summed up in registers.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
     __global const float *x_memory,
     __global const float *packed,
@@ -181,10 +181,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                     vstore16(v5, 5 * line_pitch + c, lines);
                 }
                 // Along the rows of every tile.
-                int row = (int)(tile - tile_first) / 4;
-                int part = (int)(tile - tile_first) - row * 4;
+                int row = (int)(tile - tile_first) / 6;
+                int part = (int)(tile - tile_first) - row * 6;
                 for (int t = 0; t < run; ++t) {
-                    __global float *to = V + ((index_t)row * channel_blocks + block) * 64 + part * 16;
+                    __global float *to = V + ((index_t)row * channel_blocks + block) * 96 + part * 16;
                     for (int i = 0; i < 6; ++i) {
                         __local const float *line = lines + (i * line_pitch + t * 4) * 16;
                         const float16 d0 = vload16(0, line);
@@ -211,7 +211,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                         vstore16(v5, 0, to + 5 * v_element);
                         to += 6 * v_element;
                     }
-                    if (++part == 4) {
+                    if (++part == 6) {
                         part = 0;
                         ++row;
                     }
@@ -220,15 +220,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
             tile += run;
         }
 
-        const int tile_groups = (tile_last - tile_first + 3) / 4;
+        const int tile_groups = (tile_last - tile_first + 5) / 6;
         for (index_t strip = 0; strip < strips; ++strip) {
             __global const float *weights = packed + (group * strips + strip) * u_strip;
             for (int e = 0; e < 36; ++e)
                 for (int some_tiles = 0; some_tiles < tile_groups; ++some_tiles) {
-                    __global const float *a = V + e * v_element + (index_t)some_tiles * channel_blocks * 64;
+                    __global const float *a = V + e * v_element + (index_t)some_tiles * channel_blocks * 96;
                     __global const float *b = weights + e * u_element;
-                    __global float *to = M + e * m_element + some_tiles * 256;
-                    __global const float *next = b + (channels * 4 + some_tiles * channel_blocks * 8) * 16;
+                    __global float *to = M + e * m_element + some_tiles * 384;
+                    __global const float *next = b + (channels * 4 + some_tiles * channel_blocks * 32) * 16;
                     const int item = (strip * 36 + e) * tile_groups + some_tiles;
                     const int item_line = item / parts_ahead;
                     const index_t item_tile = tile_last + item_line / 4;
@@ -240,19 +240,19 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                     __global const float *pixels = x_memory + (item_tile < tiles && (uint)item_row < (uint)x_rows ? x_start + group * x_group + item_at : x_start);
 
                     for (int first = 0; first < channels; first += 64) {
-                        float16 sum[4][4];
+                        float16 sum[6][4];
                         #pragma unroll
-                        for (int j = 0; j < 4; ++j)
+                        for (int j = 0; j < 6; ++j)
                             #pragma unroll
                             for (int v = 0; v < 4; ++v)
                                 sum[j][v] = 0;
                         for (int left = min((int)channels - first, 64); left > 0; left -= 16) {
                             // A part of what comes next.
                             #pragma unroll
-                            for (int n = 0; n < 8; ++n, next += 16)
+                            for (int n = 0; n < 32; ++n, next += 16)
                                 prefetch_line(next);
                             #pragma unroll
-                            for (int n = 0; n < 2; ++n, pixels += 64 / sizeof(*pixels))
+                            for (int n = 0; n < 3; ++n, pixels += 64 / sizeof(*pixels))
                                 prefetch_line(pixels);
                             if (left >= 16) {
                                 #pragma unroll 4
@@ -262,7 +262,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                                     for (int v = 0; v < 4; ++v)
                                         row[v] = vload16(v, b);
                                     #pragma unroll
-                                    for (int j = 0; j < 4; ++j) {
+                                    for (int j = 0; j < 6; ++j) {
                                         const float16 factor = a[j * 16 + k];
                                         #pragma unroll
                                         for (int v = 0; v < 4; ++v)
@@ -277,7 +277,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                                     for (int v = 0; v < 4; ++v)
                                         row[v] = vload16(v, b);
                                     #pragma unroll
-                                    for (int j = 0; j < 4; ++j) {
+                                    for (int j = 0; j < 6; ++j) {
                                         const float16 factor = a[j * 16 + k];
                                         #pragma unroll
                                         for (int v = 0; v < 4; ++v)
@@ -286,11 +286,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                                     b += 64;
                                 }
                             }
-                            a += 64;
+                            a += 96;
                         }
                         // Sums of earlier channels are added once, so that errors do not grow with their number.
                         #pragma unroll
-                        for (int j = 0; j < 4; ++j)
+                        for (int j = 0; j < 6; ++j)
                             #pragma unroll
                             for (int v = 0; v < 4; ++v) {
                                 if (first > 0)

@@ -114,8 +114,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_in_
         const index_t strip = item / chunks % strips;
         const index_t tile_first = tile_begin + item % chunks * chunk_tiles;
         const index_t tile_last = min(tile_first + chunk_tiles, tile_end);
-        const int group_first = (tile_first - tile_begin) / 4;
-        const int group_last = (tile_last - tile_begin + 3) / 4;
+        const int group_first = (tile_first - tile_begin) / 6;
+        const int group_last = (tile_last - tile_begin + 5) / 6;
         for (index_t channel_first = 0; channel_first < channels; channel_first += channels_a_part) {
             const index_t channel_last = min(channel_first + channels_a_part, channels);
             const int some_channels = channel_last - channel_first;
@@ -429,21 +429,21 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_in_
 
             for (int e = 0; e < 36; ++e)
                 for (int some_tiles = group_first; some_tiles < group_last; ++some_tiles) {
-                    __global const float *a = transformed + group * v_group + e * v_element + ((index_t)some_tiles * channel_blocks * 16 + channel_first) * 4;
+                    __global const float *a = transformed + group * v_group + e * v_element + ((index_t)some_tiles * channel_blocks * 16 + channel_first) * 6;
                     __global const float *b = U + e * u_element;
-                    __global float *to = M + e * m_element + (some_tiles - group_first) * 256;
-                    __global const float *next = a + channel_blocks * 64;
+                    __global float *to = M + e * m_element + (some_tiles - group_first) * 384;
+                    __global const float *next = a + channel_blocks * 96;
                     for (int first = 0; first < some_channels; first += 64) {
-                        float16 sum[4][4];
+                        float16 sum[6][4];
                         #pragma unroll
-                        for (int j = 0; j < 4; ++j)
+                        for (int j = 0; j < 6; ++j)
                             #pragma unroll
                             for (int v = 0; v < 4; ++v)
                                 sum[j][v] = 0;
                         for (int left = min((int)some_channels - first, 64); left > 0; left -= 16) {
                             // A part of what comes next.
                             #pragma unroll
-                            for (int n = 0; n < 4; ++n, next += 16)
+                            for (int n = 0; n < 6; ++n, next += 16)
                                 prefetch_line(next);
                             if (left >= 16) {
                                 #pragma unroll 4
@@ -453,7 +453,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_in_
                                     for (int v = 0; v < 4; ++v)
                                         row[v] = vload16(v, b);
                                     #pragma unroll
-                                    for (int j = 0; j < 4; ++j) {
+                                    for (int j = 0; j < 6; ++j) {
                                         const float16 factor = a[j * 16 + k];
                                         #pragma unroll
                                         for (int v = 0; v < 4; ++v)
@@ -468,7 +468,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_in_
                                     for (int v = 0; v < 4; ++v)
                                         row[v] = vload16(v, b);
                                     #pragma unroll
-                                    for (int j = 0; j < 4; ++j) {
+                                    for (int j = 0; j < 6; ++j) {
                                         const float16 factor = a[j * 16 + k];
                                         #pragma unroll
                                         for (int v = 0; v < 4; ++v)
@@ -477,11 +477,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_in_
                                     b += 64;
                                 }
                             }
-                            a += 64;
+                            a += 96;
                         }
                         // Sums of earlier channels are added once, so that errors do not grow with their number.
                         #pragma unroll
-                        for (int j = 0; j < 4; ++j)
+                        for (int j = 0; j < 6; ++j)
                             #pragma unroll
                             for (int v = 0; v < 4; ++v) {
                                 if (channel_first > 0 || first > 0)

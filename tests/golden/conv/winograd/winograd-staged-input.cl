@@ -10,7 +10,7 @@ typedef int index_t;
 #endif
 
 // Winograd's convolution, the first of three kernels: transforms the input. A work-group takes
-// 4 tiles and some blocks of channels; fused.cl.jinja has the picture.
+// 6 tiles and some blocks of channels; fused.cl.jinja has the picture.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_input(
     __global const float *x_memory,
     __global float *transformed,
@@ -115,10 +115,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_inp
                 vstore16(v5, 5 * line_pitch + c, lines);
             }
             // Along the rows of every tile.
-            int row = (int)(tile - tile_begin) / 4;
-            int part = (int)(tile - tile_begin) - row * 4;
+            int row = (int)(tile - tile_begin) / 6;
+            int part = (int)(tile - tile_begin) - row * 6;
             for (int t = 0; t < run; ++t) {
-                __global float *to = V + ((index_t)row * channel_blocks + block) * 64 + part * 16;
+                __global float *to = V + ((index_t)row * channel_blocks + block) * 96 + part * 16;
                 for (int i = 0; i < 6; ++i) {
                     __local const float *line = lines + (i * line_pitch + t * 4) * 16;
                     const float16 d0 = vload16(0, line);
@@ -145,7 +145,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_inp
                     vstore16(v5, 0, to + 5 * v_element);
                     to += 6 * v_element;
                 }
-                if (++part == 4) {
+                if (++part == 6) {
                     part = 0;
                     ++row;
                 }

@@ -38,21 +38,21 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_pro
     const index_t strip_last = min(strip_first + strips_a_part, strips);
     for (index_t strip = strip_first; strip < strip_last; ++strip)
         for (index_t some_tiles = tiles_first; some_tiles < tiles_last; ++some_tiles) {
-            __global const float *a = transformed + group * v_group + e * v_element + some_tiles * channel_blocks * 64;
+            __global const float *a = transformed + group * v_group + e * v_element + some_tiles * channel_blocks * 96;
             __global const float *b = packed + group * u_group + e * u_element + strip * u_strip;
-            __global float *to = products + group * m_group + e * m_element + strip * m_strip + some_tiles * 256;
-            __global const float *next = b + (channels * 4 + (some_tiles - tiles_first) * channel_blocks * 8) * 16;
+            __global float *to = products + group * m_group + e * m_element + strip * m_strip + some_tiles * 384;
+            __global const float *next = b + (channels * 4 + (some_tiles - tiles_first) * channel_blocks * 32) * 16;
             for (int first = 0; first < channels; first += 64) {
-                float16 sum[4][4];
+                float16 sum[6][4];
                 #pragma unroll
-                for (int j = 0; j < 4; ++j)
+                for (int j = 0; j < 6; ++j)
                     #pragma unroll
                     for (int v = 0; v < 4; ++v)
                         sum[j][v] = 0;
                 for (int left = min((int)channels - first, 64); left > 0; left -= 16) {
                     // A part of what comes next.
                     #pragma unroll
-                    for (int n = 0; n < 8; ++n, next += 16)
+                    for (int n = 0; n < 32; ++n, next += 16)
                         prefetch_line(next);
                     if (left >= 16) {
                         #pragma unroll 4
@@ -62,7 +62,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_pro
                             for (int v = 0; v < 4; ++v)
                                 row[v] = vload16(v, b);
                             #pragma unroll
-                            for (int j = 0; j < 4; ++j) {
+                            for (int j = 0; j < 6; ++j) {
                                 const float16 factor = a[j * 16 + k];
                                 #pragma unroll
                                 for (int v = 0; v < 4; ++v)
@@ -77,7 +77,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_pro
                             for (int v = 0; v < 4; ++v)
                                 row[v] = vload16(v, b);
                             #pragma unroll
-                            for (int j = 0; j < 4; ++j) {
+                            for (int j = 0; j < 6; ++j) {
                                 const float16 factor = a[j * 16 + k];
                                 #pragma unroll
                                 for (int v = 0; v < 4; ++v)
@@ -86,11 +86,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_pro
                             b += 64;
                         }
                     }
-                    a += 64;
+                    a += 96;
                 }
                 // Sums of earlier channels are added once, so that errors do not grow with their number.
                 #pragma unroll
-                for (int j = 0; j < 4; ++j)
+                for (int j = 0; j < 6; ++j)
                     #pragma unroll
                     for (int v = 0; v < 4; ++v) {
                         if (first > 0)
