@@ -137,7 +137,7 @@ def _walked(call: Elements, in_place: bool) -> KernelPlan:
         vector = chunk_vector(call.definition, operands, stored, inner, call.reach, traits)
         chunk = UNROLL * vector if vector > 1 else 0
     whole = aligned(count, outer, call.space, vector)
-    # Of two vectors of a row one is stored past the cache, where others are not aligned.
+    # Of two vectors of a row one takes a streaming store, where others are not aligned.
     long = whole or (periodic is None and inner.size >= 2 * vector)
     streaming = vector > 1 and not in_place and call.streams(vector) and long
     together = 1 if periodic else rows_together(inner.size, outer, vector, traits)
