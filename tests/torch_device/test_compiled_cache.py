@@ -46,7 +46,9 @@ halves = torch.compile(lambda x: x + torch.tensor([0.5], device="opencl"), backe
 found.append(halves(x[0, 0].to("opencl")).tolist())  # a constant of the device
 torch.compiler.reset()
 inverse = torch.compile(torch.linalg.inv, backend="clprim")
+clprim.torch.fallback("silent")
 found.append(inverse(torch.eye(2, device="opencl")).tolist())  # whose check is an effect
+clprim.torch.fallback("error")
 torch.compiler.reset()
 try:
     torch.compile(lambda x: torch.linalg.eigvalsh(x @ x), backend="clprim")(x[0, 0].to("opencl"))
