@@ -16,6 +16,7 @@ from clprim.call.pieces import PiecesPrimitive
 from clprim.call.product import ContractionPrimitive
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of
 from clprim.graph.memory import Allocations, allocations_of, grain_of, lives_of
+from clprim.graph.passes.overwrite import overwrite
 from clprim.grouped import Grouped
 from clprim.plan.strides import Operand
 from clprim.pointwise import Pointwise
@@ -39,6 +40,9 @@ def recompute(graph: Graph, device: Device) -> Graph:
     if graph.budget is None:
         return graph
     grain = grain_of(device)
+    placed = overwrite(graph, device)  # as it will be where all stays
+    if _allocated(placed, [*placed.nodes], grain).nbytes <= graph.budget:
+        return graph
     values, dropped = _Values(graph), set[Buffer]()
     nodes, places = [*graph.nodes], [*range(len(graph.nodes))]
     before = least = _allocated(graph, nodes, grain)
