@@ -17,6 +17,7 @@ import clprim as cp
 from clprim import ops
 from clprim.call import launch
 from clprim.call.signature import Calls
+from clprim.graph import replay
 from clprim.ops.registry import OPERATORS
 
 ROOT = Path(__file__).parents[2]
@@ -152,6 +153,7 @@ class Planned:
 def nothing_is_built(monkeypatch):
     monkeypatch.setattr(launch, "kernel_of", lambda *_, **__: Planned())
     monkeypatch.setattr(launch.Launch, "enqueue", lambda *_: None)
+    monkeypatch.setattr(replay.cl, "enqueue_nd_range_kernel", lambda *_: None)
     yield
     Calls.forget()
 
