@@ -135,7 +135,7 @@ def _notes(peers: Sequence[Peer]) -> tuple[str, ...]:
         "and sums are epilogues.",
         "`fused`: convolutions store to the shuffled address. `separate`: `ops.depth_to_space` "
         "after them. `transposing`: that one in NCHW, with conversions around it. `converted`: "
-        "fused, in NHWC, between conversions of input and result. All of them give the same bits.",
+        "fused, in NHWC, between conversions of input and result. All give the same result.",
         "Milliseconds by the host's clock, medians; contenders take turns. `fused is as fast`: the "
         "fused form in the same layout, compared round by round (median, quartiles).",
         "`outside of convolutions`: of a profiled run by the host's clock, what kernels of "

@@ -13,6 +13,7 @@ from clprim.plan.conv.pixels import Shuffle
 from clprim.plan.conv.winograd.kernels import plan_winograd
 from clprim.plan.conv.winograd.local import plan_local
 from clprim.plan.conv.winograd.local_tile import (
+    LEAST_GAIN,
     WinogradLocalTile,
     fits_local,
     local_applicable,
@@ -41,8 +42,6 @@ NEEDS = (
     "errors that cp.options(convolution_error=) admits, for strides a CPU, and for gradients in "
     "the weight a CPU and stride 1"
 )
-# What of the cost of sums of products it may have: its errors are to be worth something.
-WORTH = 0.9
 # What an example does to its results.
 RESIDUAL = "y0 = max(y0 + x0, 0);"
 
@@ -51,7 +50,7 @@ def pays_winograd(problem: Contraction, traits: DeviceTraits) -> bool:
     """Whether the rule's tile costs enough less than sums of products of far weights."""
     lines = problem.groups * weight_lines(problem, math.prod(problem.depths[:2]), traits)
     sums = PRODUCTS.cost(problem, traits) + FAR_LINE * lines / traits.compute_units
-    return winograd_cost(problem, traits, winograd_tile(problem, traits)) < WORTH * sums
+    return winograd_cost(problem, traits, winograd_tile(problem, traits)) * LEAST_GAIN < sums
 
 
 def _error(tile: WinogradTile | WinogradLocalTile, problem: Contraction) -> float:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.conv.winograd.tile import (
     LEAST_TILES,
-    MOVED,
     OUTPUTS,
     TAPS,
 )
@@ -28,6 +27,8 @@ from clprim.traits import DeviceTraits
 MOST_TILES = 2048
 # Launches that sums of products take at least.
 LEAST = 25
+# What an element of the transforms costs, in products.
+MOVED = 10.0
 
 
 def weight_applicable(p: Convolution, traits: DeviceTraits) -> bool:
