@@ -65,10 +65,9 @@ def advise_huge_pages(
     if _madvise is None or buffer.size < _LARGE:
         return
     try:
-        # For reading, so that nothing is written back; not to wait for other queues' kernels.
-        flags, kind = cl.map_flags.READ, np.dtype(np.uint8)
-        shape, waits = (buffer.size,), False
-        host, _ = cl.enqueue_map_buffer(queue, buffer, flags, 0, shape, kind, is_blocking=waits)
+        flags = cl.map_flags.WRITE
+        shape, bytes_ = (buffer.size,), np.dtype(np.uint8)
+        host, _ = cl.enqueue_map_buffer(queue, buffer, flags, 0, shape, bytes_)
     except cl.Error:
         return
     first = -(-host.ctypes.data // _HUGE_PAGE) * _HUGE_PAGE
@@ -76,7 +75,6 @@ def advise_huge_pages(
     if end > first:
         _madvise(first, end - first, _MADV_HUGEPAGE)
     host.base.release(queue)
-    queue.flush()
 
 
 def _find_madvise() -> ctypes._NamedFuncPointer | None:
