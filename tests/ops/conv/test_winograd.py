@@ -476,7 +476,7 @@ def test_blocks_of_tiles_one_after_another(
 ):
     monkeypatch.setattr(tile, "second", lambda _: 4)
     monkeypatch.setattr(tile, "MOST_CHUNKS", 1000 if kernels == 2 else 0)
-    monkeypatch.setattr(strategy, "WORTH", np.inf)
+    monkeypatch.setattr(strategy, "LEAST_GAIN", 0)
     if kernels != 2:
         rule = tile._tile_of
 
