@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import update_wrapper, wraps
 from types import MethodType
@@ -54,6 +55,7 @@ class Function:
         self._known: OrderedDict[Hashable, Compiled | Split] = OrderedDict()
         self._lock = threading.Lock()  # of what is known, not of tracing
         self._bound: dict[int, tuple[Any, Function]] = {}
+        self.__self__: Any = None
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Returns the compiled function of an object whose class has it as a method."""
@@ -61,16 +63,17 @@ class Function:
             return self
         bound, number = self._bound, id(instance)
         found = bound.get(number)
-        if found is not None and found[0]() is instance:
-            return found[1]
-        try:
-            alive = weakref.ref(instance, lambda _: bound.pop(number, None))
-        except TypeError:
-            return MethodType(self, instance)  # the object is an argument like others
-        method = _method(self._function, alive)
-        made = Function(method, self._names, self._fallback)
-        bound[number] = alive, made
-        return made
+        if found is None or found[0]() is not instance:
+            try:
+                alive = weakref.ref(instance, lambda _: bound.pop(number, None))
+            except TypeError:
+                return MethodType(self, instance)  # the object is an argument like others
+            of_object = _method(self._function, alive)
+            found = bound[number] = alive, Function(of_object, self._names, self._fallback)
+        # What is known keeps no object alive, but a method does, as any does.
+        method = copy(found[1])
+        method.__self__ = instance
+        return method
 
     def __repr__(self) -> str:
         return f"<clprim.jit {self.what}>"

@@ -351,6 +351,21 @@ class Scaled:
         return x * self.weight
 
 
+def test_a_method_keeps_its_object():
+    class Scale:
+        def __init__(self, by):
+            self.by = by
+
+        @cp.jit
+        def scaled(self, x):
+            return x * self.by
+
+    x = cp.asarray(np.float32([1, 2]))
+    method = Scale(3).scaled
+    equal(method(x), np.float32([3, 6]))
+    equal(Scale(4).scaled(x), np.float32([4, 8]))
+
+
 def test_methods_are_compiled_for_every_object():
     x, bias = cp.asarray(np.eye(3, dtype=np.float32)), cp.full(3, 1.0)
     nets = [Scaled(cp.asarray(numbers((3, 3), seed=n).astype(np.float32))) for n in range(2)]
