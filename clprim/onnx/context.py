@@ -14,7 +14,8 @@ from clprim.call.packed import PackedWeight
 from clprim.errors import ClprimError, DefinitionError
 from clprim.onnx.model import Program, Step
 from clprim.onnx.reference import body_of, computed
-from clprim.onnx.table import entry, host_entry
+from clprim.onnx.refused import check
+from clprim.onnx.table import Entry, entry, host_entry
 from clprim.onnx.values import SMALL, Stored, downloaded, uploaded
 from clprim.runtime import tracing
 
@@ -146,7 +147,14 @@ def run_step(context: Context, step: Step, inputs: list[Any]) -> tuple[Any, ...]
         raise DefinitionError(f"{step}: {type(error).__name__}: {error}") from error
     finally:
         tracing.active.line = outer
-    return found if isinstance(found, tuple) else (found,)
+    results = found if isinstance(found, tuple) else (found,)
+    known = entry(step.domain, step.name)
+    empty = known is not None and known.makes is None
+    made = [value is not None or empty for value in results]
+    for number, name in enumerate(step.outputs):
+        if name and not (number < len(made) and made[number]):
+            raise DefinitionError(f"{step}: output {number} ({name!r}) is not made")
+    return results
 
 
 def on_the_host(value: Any) -> bool:
@@ -158,6 +166,12 @@ def on_the_host(value: Any) -> bool:
     return value.size <= (MOST_INTEGERS if value.dtype.kind in "iub" else MOST_FLOATS)
 
 
+def host_way(step: Step, values: Sequence[Any]) -> Entry | None:
+    """Returns what computes a step on the host, where its inputs are there and it knows all."""
+    known = host_entry(step.domain, step.name)
+    return known if known and all(map(on_the_host, values)) and not known.refused(step) else None
+
+
 def _found(context: Context, step: Step, inputs: list[Any]) -> Any:
     told = step.attributes
     if (
@@ -165,8 +179,7 @@ def _found(context: Context, step: Step, inputs: list[Any]) -> Any:
     ):  # before opset 7: where the second one's dimensions begin
         told = {n: v for n, v in told.items() if n not in ("broadcast", "axis")}
         inputs = [inputs[0], _spread(inputs[0], inputs[1], step.attributes.get("axis"))]
-    small = all(map(on_the_host, inputs))
-    on_host = host_entry(step.domain, step.name) if small else None
+    on_host = host_way(step, inputs)
     if on_host is not None:
         return on_host.run(context, told, inputs, host=True)
     texts = any(isinstance(v, np.ndarray) and v.dtype.kind in "OUSTcM" for v in inputs)
@@ -191,6 +204,7 @@ def elsewhere(context: Context, step: Step, inputs: list[Any]) -> Any:
     """ONNX's function body, else its reference on the host, with a warning."""
     program = body_of(step, inputs)
     if program is not None:
+        check(program)
         outer = context.scope
         context.scope = {}
         try:

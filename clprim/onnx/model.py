@@ -236,8 +236,14 @@ class _Reader:
         key = function.domain, function.name, function.overload
         if key in self.open or scope.depth > _DEEPEST:
             raise DefinitionError(f"onnx: the function {function.name!r} calls itself")
-        if len(node.input) > len(function.input):
-            raise DefinitionError(f"onnx: {len(node.input)} inputs for {function.name!r}")
+        for what in ("input", "output"):
+            count = len(getattr(node, what))
+            if count > len(getattr(function, what)):
+                raise DefinitionError(f"onnx: {count} {what}s for {function.name!r}")
+        taken = {*function.attribute, *(a.name for a in function.attribute_proto)}
+        unknown = [a.name for a in node.attribute if a.name not in taken]
+        if unknown:
+            raise DefinitionError(f"onnx: {function.name!r} has no attribute {unknown[0]!r}")
         self.calls += 1
         inner = dict.fromkeys(function.input, "")
         for name, given in zip(function.input, node.input, strict=False):
@@ -345,7 +351,7 @@ def _check(
         raise DefinitionError(f"{what}: {len(node.output)} outputs")
     for a in node.attribute:
         known = schema.attributes.get(a.name)
-        if known is None and domain == "" and a.name not in ("consumed_inputs",):
+        if known is None and a.name != "consumed_inputs":
             raise DefinitionError(f"{what}: it has no attribute {a.name!r}")
         if known is not None and int(known.type) != a.type and not a.ref_attr_name:
             raise DefinitionError(f"{what}: attribute {a.name!r} is of another type")

@@ -16,12 +16,11 @@ from onnx import helper, numpy_helper
 from clprim.arrays.array import Array
 from clprim.errors import ClprimError, DefinitionError, DTypeError, ShapeError, quoted
 from clprim.graph.graph import Graph
-from clprim.onnx.context import Context, on_the_host, run_step
+from clprim.onnx.context import Context, host_way, on_the_host, run_step
 from clprim.onnx.model import Program, Step, program_of
 from clprim.onnx.plan import Plan, Segment
 from clprim.onnx.refused import check
 from clprim.onnx.source import Source, proto_of
-from clprim.onnx.table import host_entry
 from clprim.onnx.values import Stored, downloaded, uploaded
 from clprim.runtime.device import current_device
 from clprim.runtime.profile import profile
@@ -324,7 +323,7 @@ def _folded(program: Program) -> Program:
     for step in program.steps:
         known = all(not n or n in constants for n in step.inputs)
         values = [constants[n] if n else None for n in step.inputs] if known else []
-        if known and host_entry(step.domain, step.name) and all(map(on_the_host, values)):
+        if known and host_way(step, values):
             try:
                 results = run_step(context, step, values)
             except ClprimError:

@@ -24,15 +24,20 @@ def way(domain: str, name: str, version: int) -> str:
 
 
 def check(program: Program) -> None:
-    """Refuses a model some of whose operators nothing computes.
+    """Refuses a model with operators that nothing computes, or that ask for what is not known.
 
     Raises:
         DefinitionError: Which, by operator, operator set and node.
     """
-    found = [s for s in program.all_steps() if not way(s.domain, s.name, s.version)]
+    found = []
+    for step in program.all_steps():
+        known = entry(step.domain, step.name)
+        what = known.refused(step) if known is not None else ""
+        if what or not way(step.domain, step.name, step.version):
+            found.append(f"  {step}" + (f": {what}" if what else ""))
     if not found:
         return
-    lines = [f"  {step}" for step in found[:_MOST]]
+    lines = found[:_MOST]
     if len(found) > _MOST:
         lines.append(f"  and {len(found) - _MOST} more")
     raise DefinitionError("\n".join(["onnx: nothing computes these nodes:", *lines]))

@@ -11,6 +11,9 @@ names; what is left out has the parameter's default. An annotation says how an i
 Of the three that the host knows, one that is left out may be an attribute, as it was before some
 version. A first parameter ``context`` is the `clprim.onnx.context.Context`. What is returned is a
 value, or a tuple of them.
+
+What a handler does not know is refused before anything runs: an input behind its last, an output
+that it does not make, an attribute that is neither a parameter, nor listed, nor the default.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
+from clprim.onnx.schema import defaults_of
 from clprim.ops.registry import of_onnx
 
 Value: TypeAlias = Any
@@ -34,9 +38,10 @@ _HOST: dict[str, Callable[[Any], Any]] = {
     "Numbers": lambda v: v.reshape(-1).tolist(),
     "Number": lambda v: v.reshape(-1)[0].item() if v.size else None,
 }
+_NOTHING: Mapping[str, Any] = {}
 _MODULES = """
-    attention classic contrib control conv elementwise host index norm pool quantized recurrent
-    reduction resize shape signal training
+    attention classic contrib contrib_attention contrib_quantized control conv elementwise host
+    index norm pool quantized recurrent reduction resize shape signal training
 """.split()
 
 
@@ -57,10 +62,21 @@ class Entry:
         function: It.
         both: Whether it computes with arrays of the host as with the device's.
         moves: Whether it moves elements, whatever they are.
+        takes: Attributes that it reads of its ``**`` parameter.
+        idle: Attributes that change nothing.
+        only: Attributes that have to have this value, or one of these, if they are given.
+        makes: How many outputs it makes; None is as many as are asked for, which may be empty.
+        most: How many inputs it takes, where it takes them behind a star.
     """
 
-    def __init__(self, function: Handler, *, both: bool = False, moves: bool = False) -> None:
+    def __init__(
+        self, function: Handler, *, both: bool = False, moves: bool = False, takes: str = "",
+        idle: str = "", only: Mapping[str, Any] = _NOTHING, makes: int | None = 1,
+        most: int | None = None,
+    ) -> None:  # fmt: skip
         self._function, self.both, self.moves = function, both, both or moves
+        self._takes, self._only, self.makes, self._most = {*takes.split()}, only, makes, most
+        self._idle = {"consumed_inputs", *idle.split()}
 
     @cached_property
     def _form(self) -> _Form:
@@ -79,6 +95,35 @@ class Entry:
                 inputs.append((p.name, kind))
         return _Form(context, inputs, many, attributes, others)
 
+    def attributes(self) -> set[str]:
+        """Returns the names of the attributes that it knows."""
+        found = {*self._takes, *self._idle, *self._form.attributes, *self._only}
+        return found | {name for name, kind in self._form.inputs if kind in _HOST}
+
+    def most(self, given: int) -> int:
+        """Returns how many inputs it takes, of as many as are given."""
+        return self._most or (given if self._form.many else len(self._form.inputs))
+
+    def refused(self, step: Any) -> str:
+        """Returns what of a `clprim.onnx.model.Step` it does not know; nothing if it knows all."""
+        told, known = step.attributes, self.attributes()
+        if "broadcast" in told:  # before opset 7, where the step is run
+            known |= {"broadcast", "axis"}
+        usual = defaults_of(step.domain, step.name, step.version)
+        for name, value in told.items():
+            if name in self._only:
+                fits = self._only[name]
+                if value not in (fits if isinstance(fits, tuple) else (fits,)):
+                    return f"attribute {name}={value!r}: only {fits} is supported"
+            elif name not in known and repr(value) != repr(usual.get(name)):
+                return f"the attribute {name}={value!r} is not supported"
+        most = self.most(len(step.inputs))
+        if any(step.inputs[most:]):
+            return f"{len(step.inputs)} inputs, of which it takes {most}"
+        if self.makes is not None and any(step.outputs[self.makes :]):
+            return f"{len(step.outputs)} outputs, of which it makes {self.makes}"
+        return ""
+
     def run(
         self, context: Any, told: Mapping[str, Any], values: Sequence[Any], *, host: bool = False
     ) -> Any:
@@ -91,7 +136,7 @@ class Entry:
             host: Whether they are all to stay on the host.
         """
         form = self._form
-        options = dict(told) if form.others else {}
+        options = {n: v for n, v in told.items() if n in self._takes} if form.others else {}
         for name, kind in form.attributes.items():
             if told.get(name) is not None:
                 options[name] = bool(told[name]) if kind == "bool" else told[name]
@@ -109,8 +154,6 @@ class Entry:
         first = (context,) if form.context else ()
         if form.many:
             return self._function(*first, *given, **options)
-        if len(given) > len(form.inputs):
-            raise TypeError(f"{len(given)} inputs")
         names = [name for name, _ in form.inputs]
         options |= {n: v for n, v in zip(names, given, strict=False) if v is not None}
         for name, kind in form.inputs:
@@ -123,25 +166,23 @@ _TABLE: dict[tuple[str, str], Entry] = {}
 _NUMPY: dict[str, Entry] = {}
 
 
-def handler(
-    *names: str, domain: str = "", both: bool = False, moves: bool = False
-) -> Callable[[Handler], Handler]:
-    """Registers a handler under names of a domain; see `Entry`."""
+def handler(*names: str, domain: str = "", **told: Any) -> Callable[[Handler], Handler]:
+    """Registers a handler under names of a domain; ``told`` are arguments of `Entry`."""
 
     def register(function: Handler) -> Handler:
         for name in names:
-            _TABLE[domain, name] = Entry(function, both=both, moves=moves)
+            _TABLE[domain, name] = Entry(function, **told)
         return function
 
     return register
 
 
-def on_host(*names: str) -> Callable[[Handler], Handler]:
+def on_host(*names: str, **told: Any) -> Callable[[Handler], Handler]:
     """Registers what computes operators by NumPy where all inputs are on the host."""
 
     def register(function: Handler) -> Handler:
         for name in names:
-            _NUMPY[name] = Entry(function, both=True)
+            _NUMPY[name] = Entry(function, both=True, **told)
         return function
 
     return register
@@ -157,7 +198,9 @@ def entry(domain: str, name: str) -> Entry | None:
             def run(*inputs: Any, **attributes: Any) -> Any:
                 return known.function(*inputs, **known.arguments(attributes))
 
-            found = _TABLE[domain, name] = Entry(run)
+            only = {n: known.defaults[n] for n, to in known.parameters.items() if not to}
+            takes = " ".join(known.parameters)
+            found = _TABLE[domain, name] = Entry(run, takes=takes, only=only)
     return found
 
 

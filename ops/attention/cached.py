@@ -14,7 +14,8 @@ from clprim.ops.attention.problem import Problem
 from clprim.ops.product.matmul import matmul
 from clprim.ops.reduction.softmax import softmax
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shape.join import cat
+from clprim.ops.shared.arguments import check_shape, dtype_of, real
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 
@@ -37,12 +38,13 @@ def cached_attention(
     lengths: Any = None,
     window: tuple[int, int] = (-1, -1),
     enable_gqa: bool = False,
+    sink: Any = None,
     scores: Literal["products", "capped", "masked", "weights"] | None = None,
 ) -> Array | tuple[Array, Array]:
     """Returns softmax(cap(query keyᵀ · scale) + mask) value, where cap(s) is c · tanh(s / c).
 
-    Without a cap, and where no scores are asked for, it is `scaled_dot_product_attention` with one
-    mask; else all scores are in memory at a time.
+    Without a cap and sinks, and where no scores are asked for, it is `scaled_dot_product_attention`
+    with one mask; else all scores are in memory at a time.
 
     Args:
         query: (N, heads, L, E).
@@ -57,6 +59,8 @@ def cached_attention(
         lengths: Integers (N,): keys from there on are padding, which nothing sees.
         window: How many keys before and behind its own place a query sees; -1 is all.
         enable_gqa: Whether several heads of queries may share one of keys and values.
+        sink: Numbers (heads,): of each head one more score, whose key has no value (Xiao and others
+            2023): its weight is lost to the others.
         scores: Which scores to return as well, (N, heads, L, S): scaled products, those with the
             cap, those with the mask, or weights.
 
@@ -87,7 +91,9 @@ def cached_attention(
         raise ShapeError(f"{_WHAT}: query has shape {query.shape}, expected (N, heads, L, E)")
     seen = _seen(p.full, is_causal, past, lengths, window)
     causal = is_causal and mask is None and lengths is None and max(window) < 0 and _none(past)
-    whole_scores = bool(cap) or scores is not None
+    if sink is not None:
+        check_shape(_WHAT, "sink", sink, p.full[1:2])
+    whole_scores = bool(cap) or scores is not None or sink is not None
     if whole_scores or not causal:
         mask = _masked(p.full, mask, *seen)
     if not whole_scores:
@@ -103,7 +109,13 @@ def cached_attention(
     if mask is not None:
         text = "y0 = x1 ? x0 : -INFINITY;" if mask.dtype.kind == "b" else "y0 = x0 + x1;"
         masked = _run(text, p.wide, capped, mask)
-    weights = _run("y0 = x1 == -INFINITY ? 0 : x0;", p.wide, softmax(masked, -1), masked)
+    if sink is None:
+        weights = softmax(masked, -1)
+    else:
+        one = (*p.full[:-1], 1)
+        more = _run("y0 = x0;", p.wide, _as(sink, p.wide).reshape((1, -1, 1, 1)), shape=one)
+        weights = softmax(cat([masked, more], -1), -1)[..., :-1]
+    weights = _run("y0 = x1 == -INFINITY ? 0 : x0;", p.wide, weights, masked)
     result = matmul(p.split(weights), values).reshape((*query.shape[:-1], value.shape[-1]))
     result = _as(result, p.dtype)
     if scores is None:

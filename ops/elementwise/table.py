@@ -228,6 +228,10 @@ Example:
             typeof_y0 s = ((typeof_y0)x0 + 3) / 6;
             y0 = s <= 0 ? 0 : s >= 1 ? 1 : s == s ? s : (typeof_y0)NAN;
         """, backward="", torch="hardsigmoid"),
+    Row("hardsigmoid.of", floats="""
+            typeof_y0 s = w0 * (typeof_y0)x0 + w1;
+            y0 = s <= 0 ? 0 : s >= 1 ? 1 : s;
+        """, shown=False),
     # Of -∞ it is NaN, as in PyTorch.
     Row("hardswish", "x · hardsigmoid(x)",
         "typeof_y0 x = x0; typeof_y0 s = (x + 3) / 6; y0 = s <= 0 ? x * 0 : s < 1 ? x * s : x;",

@@ -139,7 +139,7 @@ def _limits(name: str, saturate: bool) -> tuple[np.ndarray[Any, Any], ...]:
     elif name.endswith(("fn", "e5m2")):
         beyond = order[-1] + 1
     positive = np.append(order, beyond)
-    negative = np.where(positive == nan, nan, positive | sign)
+    negative = positive | sign if four else np.where(positive == nan, nan, positive | sign)
     if name.endswith("fnuz"):
         negative[0] = 0
     return limits, positive.astype(_BYTE), negative.astype(_BYTE), np.array(nan, _BYTE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -13,6 +14,7 @@ from clprim.arrays.creation import empty, zeros
 from clprim.call.repeat import repeatable
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.elementwise.binary import add
+from clprim.ops.elementwise.table import ROWS
 from clprim.ops.index.gather import check_index
 from clprim.ops.product.matmul import linear
 from clprim.ops.registry import operator
@@ -20,19 +22,19 @@ from clprim.ops.shared.arguments import check_floating, check_shape, real
 from clprim.ops.shared.strings import kernel
 from clprim.pointwise import Pointwise
 
-# Of v, with the numbers A and B; their defaults.
-_FUNCTIONS: dict[str, tuple[str, float, float]] = {
-    "sigmoid": ("1 / (1 + exp(-v))", 0.0, 0.0),
-    "tanh": ("tanh(v)", 0.0, 0.0),
-    "relu": ("v > 0 ? v : 0", 0.0, 0.0),
-    "affine": ("A * v + B", 1.0, 0.0),
-    "leakyrelu": ("v < 0 ? A * v : v", 0.01, 0.0),
-    "thresholdedrelu": ("v > A ? v : 0", 1.0, 0.0),
-    "scaledtanh": ("A * tanh(B * v)", 1.0, 1.0),
-    "hardsigmoid": ("clamp(A * v + B, (T)0, (T)1)", 0.2, 0.5),
-    "elu": ("v < 0 ? A * (exp(v) - 1) : v", 1.0, 0.0),
-    "softsign": ("v / (1 + fabs(v))", 0.0, 0.0),
-    "softplus": ("log(1 + exp(v))", 0.0, 0.0),
+#: Activations: a string, the defaults of its numbers, and what no one sets.
+ACTIVATIONS: dict[str, tuple[str, tuple[float, ...], tuple[float, ...]]] = {
+    "sigmoid": (ROWS["sigmoid"].text(), (), ()),
+    "tanh": (ROWS["tanh"].text(), (), ()),
+    "relu": (ROWS["relu"].text(), (), ()),
+    "affine": ("y0 = w0 * x0 + w1;", (1.0, 0.0), ()),
+    "leakyrelu": (ROWS["leaky_relu"].text(), (0.01,), ()),
+    "thresholdedrelu": (ROWS["threshold"].text(), (1.0,), (0.0,)),
+    "scaledtanh": ("y0 = w0 * tanh(w1 * x0);", (1.0, 1.0), ()),
+    "hardsigmoid": (ROWS["hardsigmoid.of"].text(), (0.2, 0.5), ()),
+    "elu": (ROWS["elu"].text(), (1.0,), ()),
+    "softsign": (ROWS["softsign"].text(), (), ()),
+    "softplus": (ROWS["softplus"].text(), (), (1.0, math.inf)),
 }
 _USUAL = {
     "lstm": ("sigmoid", "tanh", "tanh"), "gru": ("sigmoid", "tanh"), "rnn": ("tanh",),
@@ -219,23 +221,25 @@ class _Layer:
         return _step(text, self.functions, self.clip, kind, (dtype,) * results)(*arrays, out=out)
 
 
-def _function(what: str, told: Any) -> tuple[str, float, float]:
+def _function(what: str, told: Any) -> tuple[str, tuple[float, ...]]:
     name, *numbers = (told,) if isinstance(told, str) else told
-    known = _FUNCTIONS.get(str(name).lower())
-    if known is None or len(numbers) > 2:
+    text, usual, rest = ACTIVATIONS.get(str(name).lower(), ("", (), ()))
+    if not text or len(numbers) > len(usual):
         raise DefinitionError(f"{what}: the activation {quoted(told)} is unknown")
-    text, *usual = known
-    a, b = [real(what, "a number", n) for n in numbers] + usual[len(numbers) :]
-    return text, float(a), float(b)
+    given = [float(real(what, "a number", n)) for n in numbers]
+    return text, (*given, *usual[len(given) :], *rest)
 
 
 @lru_cache(maxsize=128)
 def _step(text: str, functions: Any, clip: float | None, kind: str, results: Any) -> Pointwise:
     """Returns the kernel of a step; f0, f1 and f2 are the activations."""
-    clipped = f"v = clamp(v, ({kind})-{clip!r}, ({kind}){clip!r});" if clip else ""
+    ends = f"x0 < -({kind}){clip!r} ? -({kind}){clip!r} : x0 > ({kind}){clip!r} ? ({kind}){clip!r}"
+    clipped = f"x0 = {ends} : x0;" if clip else ""
     lines = []
-    for n, (function, a, b) in enumerate(functions):
-        text_of = function.replace("A", f"({kind}){a!r}").replace("B", f"({kind}){b!r}")
-        body = f"{clipped} return {text_of.replace('(T)', f'({kind})')};"
-        lines.append(f"{kind} f{n}({kind} v) {{ {body} }}\n")
+    for n, (function, numbers) in enumerate(functions):
+        body = function.replace("typeof_y0", kind)
+        for k, number in enumerate(numbers):
+            written = "INFINITY" if math.isinf(number) else repr(number)
+            body = body.replace(f"w{k}", f"({kind}){written}")
+        lines.append(f"{kind} f{n}({kind} x0) {{ {kind} y0; {clipped} {body} return y0; }}\n")
     return Pointwise(text, preamble="".join(lines), name="recurrent_step", result_type=results)

@@ -1,4 +1,4 @@
-"""Attention and rotary embeddings."""
+"""ONNX's attention and rotary embeddings."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import math
 from typing import Any
 
 from clprim import ops
-from clprim.errors import DefinitionError
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.operators.shape import padded
 from clprim.onnx.table import handler
 from clprim.onnx.values import INT64
-
-_MICROSOFT = "com.microsoft"
 
 
 def heads(x: Any, count: int) -> Any:
@@ -27,14 +24,17 @@ def joined(x: Any) -> Any:
     return x.transpose(0, 2, 1, 3).reshape((batch, length, count * size))
 
 
-def _behind(past: Any, new: Any) -> Any:
+def behind(past: Any, new: Any) -> Any:
+    """Returns keys or values behind those of before."""
     return new if past is None else ops.cat([past, new], 2)
 
 
 _SCORES = "products", "capped", "masked", "weights"
 
 
-@handler("Attention")
+# Softmax is computed in float32 at least, whatever precision is asked for.
+@handler("Attention", idle="softmax_precision", makes=4,
+         takes="kv_num_heads q_num_heads left_window_size right_window_size")  # fmt: skip
 def _attention(
     context: Any, q: Any, k: Any, v: Any, mask: Any = None, past_k: Any = None,
     past_v: Any = None, lengths: Any = None, *, is_causal: bool = False,
@@ -43,7 +43,7 @@ def _attention(
     flat, new = q.ndim == 3, q.shape[-2]
     if flat:
         q, k, v = (heads(t, told[f"{n}_num_heads"]) for t, n in ((q, "q"), (k, "kv"), (v, "kv")))
-    k, v = _behind(past_k, k), _behind(past_v, v)
+    k, v = behind(past_k, k), behind(past_v, v)
     more = 0 if mask is None else k.shape[2] - mask.shape[-1]
     if more > 0:
         mask = padded(mask, [*[(0, 0)] * (mask.ndim - 1), (0, more)], fill=-math.inf)
@@ -62,7 +62,7 @@ def _attention(
 @handler("RotaryEmbedding")
 def rotated(
     x: Any, cos: Any, sin: Any, positions: Any = None, *, num_heads: int = 0,
-    rotary_embedding_dim: int = 0, interleaved: bool = False, **told: Any,
+    rotary_embedding_dim: int = 0, interleaved: bool = False,
 ) -> Any:  # fmt: skip
     """Returns (batch, heads, length, size), or heads within the last axis, turned by angles.
 
@@ -75,7 +75,6 @@ def rotated(
         num_heads: Of an array of three dimensions.
         rotary_embedding_dim: Features that are turned; 0 is all.
         interleaved: Whether pairs lie side by side.
-        told: Other attributes.
     """
     flat = x.ndim == 3
     if flat:
@@ -92,69 +91,3 @@ def rotated(
     y = ops.rotary_embedding(turned, cos, sin, positions=positions, interleaved=interleaved)
     y = y if turned is x else ops.cat([y, x[..., part:]], 3)
     return joined(y) if flat else y
-
-
-@handler("RotaryEmbedding", domain=_MICROSOFT)
-def _rotary(
-    x: Any, positions: Any, cos: Any, sin: Any, *, interleaved: bool = False, **told: Any
-) -> Any:
-    return rotated(x, cos, sin, positions, interleaved=interleaved, **told)
-
-
-@handler("MultiHeadAttention", domain=_MICROSOFT)
-def _multi_head_attention(
-    q: Any, k: Any = None, v: Any = None, bias: Any = None, padding: Any = None, added: Any = None,
-    past_k: Any = None, past_v: Any = None, cache: Any = None, *, num_heads: int,
-    mask_filter_value: float = -10000.0, unidirectional: bool = False, scale: float = 0.0,
-) -> Any:  # fmt: skip
-    if k is None or q.ndim != 3 or cache is not None:
-        raise DefinitionError("MultiHeadAttention of packed arrays or with a shared cache")
-    if bias is not None:
-        n = q.shape[-1]
-        q = ops.add(q, bias[:n])
-        if k.ndim == 3:
-            k, v = ops.add(k, bias[n : n + k.shape[-1]]), ops.add(v, bias[n + k.shape[-1] :])
-    q, k, v = (heads(t, num_heads) if t.ndim == 3 else t for t in (q, k, v))
-    k, v, mask = _behind(past_k, k), _behind(past_v, v), added
-    lengths = padding if padding is not None and padding.shape == q.shape[:1] else None
-    if padding is not None and lengths is None:
-        if padding.ndim != 2 or padding.shape[1] != k.shape[2]:
-            raise DefinitionError(f"MultiHeadAttention: key_padding_mask of shape {padding.shape}")
-        hidden = string("y0 = x0 ? 0 : w0;", q.dtype, padding, mask_filter_value)
-        hidden = hidden.reshape((padding.shape[0], 1, 1, padding.shape[1]))
-        mask = hidden if mask is None else ops.add(mask, hidden)
-    y = ops.cached_attention(
-        q, k, v, mask, scale=scale or None, is_causal=unidirectional, lengths=lengths,
-        past=0 if past_k is None else past_k.shape[2],
-    )  # fmt: skip
-    return joined(y), k, v
-
-
-@handler("GroupQueryAttention", domain=_MICROSOFT)
-def _group_query_attention(
-    q: Any, k: Any = None, v: Any = None, past_k: Any = None, past_v: Any = None,
-    lengths: Any = None, total: Any = None, cos: Any = None, sin: Any = None,
-    positions: Any = None, bias: Any = None, *, num_heads: int, kv_num_heads: int,
-    softcap: float = 0.0, do_rotary: bool = False, rotary_interleaved: bool = False,
-    local_window_size: int = -1, scale: float = 0.0,
-) -> Any:  # fmt: skip
-    if k is None:
-        size = q.shape[-1] // (num_heads + 2 * kv_num_heads)
-        ends = num_heads * size, (num_heads + kv_num_heads) * size
-        q, k, v = q[..., : ends[0]], q[..., ends[0] : ends[1]], q[..., ends[1] :]
-    q, k, v = heads(q, num_heads), heads(k, kv_num_heads), heads(v, kv_num_heads)
-    new, past = q.shape[2], 0 if past_k is None else past_k.shape[2]
-    if do_rotary:
-        angles = [cos, sin, positions]
-        if positions is None:
-            angles = [t[past : past + new].reshape((1, new, t.shape[1])) for t in (cos, sin)]
-        told: Any = {"rotary_embedding_dim": 2 * cos.shape[-1], "interleaved": rotary_interleaved}
-        q, k = (rotated(t, *angles, **told) for t in (q, k))
-    if past:
-        k, v = _behind(past_k, k), _behind(past_v, v)
-    y = ops.cached_attention(
-        q, k, v, bias, scale=scale or None, softcap=softcap, is_causal=True, past=past,
-        lengths=string("y0 = x0 + 1;", INT64, lengths.reshape(-1)), enable_gqa=True,
-        window=(max(local_window_size, 0) - 1, -1),
-    )  # fmt: skip
-    return joined(y), k, v

@@ -13,6 +13,7 @@ from clprim.onnx.table import handler
 from clprim.onnx.values import FLOAT32
 
 _ML = "ai.onnx.ml"
+_IMPUTER = """replaced_value_int64 replaced_value_float imputed_value_int64s imputed_value_floats"""
 
 
 def _floats(context: Any, values: Any) -> Any:
@@ -40,7 +41,7 @@ def _normalizer(x: Any, *, norm: str = "MAX") -> Any:
     return string("y0 = x1 == 0 ? x0 : x0 / x1;", FLOAT32, x, ops.sqrt(by) if norm == "L2" else by)
 
 
-@handler("Imputer", domain=_ML)
+@handler("Imputer", domain=_ML, takes=_IMPUTER)
 def _imputer(context: Any, x: Any, **told: Any) -> Any:
     kind = "int64" if x.dtype.kind in "iu" else "float"
     missing, values = told[f"replaced_value_{kind}"], told[f"imputed_value_{kind}s"]

@@ -6,36 +6,37 @@ from typing import Any
 
 from clprim import ops
 from clprim.errors import DefinitionError
-from clprim.onnx.operators.conv import convolved, gemm
-from clprim.onnx.operators.elementwise import string
+from clprim.onnx.operators.conv import CONV, convolved, gemm
 from clprim.onnx.table import handler
+from clprim.ops.elementwise.table import ROWS
 
 _DOMAIN = "com.microsoft"
-_ACTIVATIONS = {
-    "Relu": "y0 = max(x0, (typeof_x0)0);", "Tanh": "y0 = tanh(x0);",
-    "Sigmoid": "y0 = 1 / (1 + exp(-x0));", "LeakyRelu": "y0 = x0 > 0 ? x0 : w0 * x0;",
-    "Clip": "y0 = clamp(x0, (typeof_x0)w0, (typeof_x0)w1);",
-    "HardSigmoid": "y0 = clamp(w0 * x0 + w1, (typeof_x0)0, (typeof_x0)1);",
+# With as many numbers as they take.
+_ACTIVATIONS: dict[str, tuple[Any, int]] = {
+    "Relu": (ops.relu, 0), "Tanh": (ops.tanh, 0), "Sigmoid": (ops.sigmoid, 0),
+    "Softplus": (ops.softplus, 0), "Softsign": (ops.softsign, 0), "LeakyRelu": (ops.leaky_relu, 1),
+    "ThresholdedRelu": (ops.threshold, 1),
+    "Elu": (ops.elu, 1), "Clip": (ops.hardtanh, 2),
+    "HardSigmoid": (ROWS["hardsigmoid.of"].operator, 2),
 }  # fmt: skip
 
 
 def _activated(y: Any, name: str | None, numbers: Any) -> Any:
     if not name:
         return y
-    if name not in _ACTIVATIONS:
-        raise DefinitionError(f"the activation {name!r} is unknown")
-    text = _ACTIVATIONS[name]
-    return string(text, y.dtype, y, *numbers[: 2 * text.count("w1") or text.count("w0")])
+    function, count = _ACTIVATIONS.get(name, (None, 0))
+    if function is None or len(numbers) < count:
+        raise DefinitionError(f"the activation {name!r} with the numbers {[*numbers]}")
+    return function(y, *numbers[:count])
 
 
-@handler("FusedMatMul", domain=_DOMAIN)
+@handler("FusedMatMul", domain=_DOMAIN, takes="transA transB",
+         only={"transBatchA": 0, "transBatchB": 0})  # fmt: skip
 def _fused_matmul(a: Any, b: Any, *, alpha: float = 1.0, **told: Any) -> Any:
-    if told.get("transBatchA") or told.get("transBatchB"):
-        raise DefinitionError("FusedMatMul with transBatchA or transBatchB")
     return gemm(told, a, b, None, alpha)
 
 
-@handler("FusedGemm", domain=_DOMAIN)
+@handler("FusedGemm", domain=_DOMAIN, takes="transA transB")
 def _fused_gemm(
     a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 1.0,
     activation: str | None = None, activation_alpha: float | None = None,
@@ -45,7 +46,7 @@ def _fused_gemm(
     return _activated(gemm(told, a, b, c, alpha, beta), activation, numbers)
 
 
-@handler("FusedConv", domain=_DOMAIN)
+@handler("FusedConv", domain=_DOMAIN, takes=CONV)
 def _fused_conv(
     x: Any, w: Any, bias: Any = None, z: Any = None, *, activation: str | None = None,
     activation_params: Any = (), **told: Any,
@@ -69,6 +70,15 @@ def _quick_gelu(x: Any, *, alpha: float = 1.702) -> Any:
     return ops.swish(x, alpha)
 
 
-@handler("SwiGLU", domain=_DOMAIN)
-def _swiglu(x: Any, gate: Any) -> Any:
-    return ops.mul(ops.silu(x), gate)
+@handler("SwiGLU", domain=_DOMAIN, only={"round_activation": 0})
+def _swiglu(
+    gate: Any, up: Any = None, *, activation_alpha: float = 1.0, activation_beta: float = 0.0,
+    limit: float = 0.0,
+) -> Any:  # fmt: skip
+    if up is None:
+        half = gate.shape[-1] // 2
+        gate, up = gate[..., :half], gate[..., half:]
+    if limit > 0:
+        gate, up = ops.clamp(gate, None, limit), ops.clamp(up, -limit, limit)
+    up = ops.add(up, activation_beta) if activation_beta else up
+    return ops.mul(ops.swish(gate, activation_alpha), up)

@@ -14,18 +14,21 @@ from clprim.onnx.values import BOOL, INT64, Stored
 
 # Of one loop: bodies that never end would hang.
 _MOST_TURNS = 1 << 31
+_SCAN = (
+    """directions scan_input_axes scan_input_directions scan_output_axes scan_output_directions"""
+)
 
 
 def _truth(context: Any, value: Any) -> bool:
     return bool(np.asarray(context.host(value)).reshape(-1)[0])
 
 
-@handler("If")
+@handler("If", makes=None)
 def _if(context: Any, condition: Number, *, then_branch: Any, else_branch: Any) -> Any:
     return tuple(context.run(then_branch if condition else else_branch, []))
 
 
-@handler("Loop")
+@handler("Loop", makes=None)
 def _loop(context: Any, count: Number, going: Number, *carried: Value, body: Any) -> Any:
     most = _MOST_TURNS if count is None else count
     going, state, turn = going is None or going, list(carried), 0
@@ -50,7 +53,7 @@ def _stacked(context: Any, values: list[Any], axis: int) -> Any:
     return ops.stack(arrays, axis)
 
 
-@handler("Scan")
+@handler("Scan", takes=_SCAN, makes=None)
 def _scan(context: Any, *given: Value, body: Any, num_scan_inputs: int, **told: Any) -> Any:
     if context.version >= 9:
         kept = len(given) - num_scan_inputs
@@ -93,8 +96,8 @@ def _scanned(context: Any, body: Any, told: Any, state: list[Any], scanned: list
 # --- sequences -----------------------------------------------------------------------------------
 
 
-@handler("SequenceConstruct", "SequenceEmpty")
-def _construct(*values: Value, **told: Any) -> Any:
+@handler("SequenceConstruct", "SequenceEmpty", idle="dtype")
+def _construct(*values: Value) -> Any:
     return list(values)
 
 
@@ -103,7 +106,7 @@ def _length(values: Value) -> Any:
     return np.array(len(values), INT64)
 
 
-@handler("SequenceAt")
+@handler("SequenceAt", makes=None)
 def _at(values: Value, place: Number) -> Any:
     return values[place]
 
@@ -120,7 +123,7 @@ def _erase(values: Value, place: Number = -1) -> Any:
     return [*values[:at], *values[at + 1 :]]
 
 
-@handler("SequenceMap")
+@handler("SequenceMap", makes=None)
 def _map(context: Any, values: Value, *others: Value, body: Any) -> Any:
     rows = [
         context.run(body, [v, *(o[n] if isinstance(o, list) else o for o in others)])

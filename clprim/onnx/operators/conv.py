@@ -11,6 +11,10 @@ from clprim.onnx.operators.elementwise import string
 from clprim.onnx.operators.shape import padded
 from clprim.onnx.table import Numbers, handler
 
+#: Attributes that `window_of` reads, and those of convolutions.
+WINDOW = "auto_pad dilations kernel_shape pads strides"
+CONV = f"{WINDOW} group"
+
 
 class Window(NamedTuple):
     """Sizes of a window, a number a dimension, and its borders, a pair a dimension."""
@@ -70,12 +74,12 @@ def convolved(told: Any, x: Any, w: Any, bias: Any = None) -> Any:
     return _of_rank("conv", x)(x, w, bias, *rest)
 
 
-@handler("Conv")
+@handler("Conv", takes=CONV)
 def _conv(x: Any, w: Any, bias: Any = None, **told: Any) -> Any:
     return convolved(told, x, w, bias)
 
 
-@handler("ConvTranspose")
+@handler("ConvTranspose", takes=CONV)
 def _conv_transpose(
     x: Any, w: Any, bias: Any = None, *, output_shape: Any = None, output_padding: Any = None,
     **told: Any,
@@ -106,7 +110,7 @@ def _conv_transpose(
     return y if bias is None else ops.add(y, bias.reshape((1, -1, *[1] * n)))
 
 
-@handler("DeformConv")
+@handler("DeformConv", takes=WINDOW, idle="group offset_group")  # shapes say both
 def _deform_conv(
     x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None, **told: Any
 ) -> Any:
@@ -115,14 +119,14 @@ def _deform_conv(
     return ops.deform_conv2d(x, offset, w, bias, *rest)
 
 
-@handler("Col2Im")
+@handler("Col2Im", takes=WINDOW)
 def _col2im(x: Any, image: Numbers, block: Numbers, **told: Any) -> Any:
     v = window_of(told, image, block)
     rest = tuple(v.dilations), tuple(v.pads), tuple(v.strides)
     return ops.fold(x, tuple(image), tuple(block), *rest)
 
 
-@handler("Gemm")
+@handler("Gemm", takes="transA transB")
 def _gemm(
     a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 1.0, **told: Any
 ) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from clprim import ops
 from clprim.errors import DTypeError
 from clprim.onnx.table import Value, handler
-from clprim.onnx.values import BOOL, BYTE, FLOAT32, Stored, cast, dtype_of, is_float
+from clprim.onnx.values import BOOL, BYTE, FLOAT32, SMALL, Stored, cast, dtype_of, is_float
+from clprim.ops.elementwise.table import ROWS
 from clprim.ops.shared.strings import kernel
 
 
@@ -19,7 +21,7 @@ def string(text: str, dtype: Any, *args: Any, shape: Any = None) -> Any:
     return kernel(text, "onnx", np.dtype(dtype))(*args, shape=shape)
 
 
-@handler("Constant", "Identity", "Optional", both=True)
+@handler("Constant", "Identity", "Optional", both=True, idle="type", makes=None)
 def _same(x: Value = None) -> Any:
     return x
 
@@ -40,10 +42,22 @@ def _to(x: Any, dtype: Any, saturate: bool, rounding: str) -> Any:
     return cast(x, dtype, saturate=saturate, rounding=rounding)
 
 
+def _bits(dtype: Any) -> int:
+    small = re.match(r"\D+([24])(?:_|$)", dtype.name)
+    return int(small[1]) if small else 8 * dtype.itemsize
+
+
 @handler("BitCast")
 def _bit_cast(x: Any, *, to: int) -> Any:
     dtype, codes = dtype_of(to), x.codes if isinstance(x, Stored) else x
-    kind = BYTE if dtype.name.startswith("float8") else dtype
+    bits = _bits(dtype)
+    if bits != _bits(x.dtype):
+        raise DTypeError(f"BitCast of {x.dtype} to {dtype}, which has another width")
+    if bits < 8:  # codes, of which signed ones have the sign in all bits above
+        text = f"uchar v = x0 & {2**bits - 1}; y0 = v"
+        text += f" & {2 ** (bits - 1)} ? v | {256 - 2**bits} : v;" if dtype.name[0] == "i" else ";"
+        return Stored(string(text, BYTE, codes), dtype)
+    kind = BYTE if dtype.name in SMALL else dtype
     found = codes.reshape(1).view(kind).reshape(()) if x.ndim == 0 else codes.view(kind)
     return Stored(found, dtype) if kind != dtype else found
 
@@ -97,7 +111,7 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
 # --- of one array --------------------------------------------------------------------------------
 
 
-@handler("Clip")
+@handler("Clip", takes="max min")
 def _clip(context: Any, x: Any, low: Value = None, high: Value = None, **told: Any) -> Any:
     ends = [told.get(n) if v is None else v for n, v in (("min", low), ("max", high))]
     ends = [v.reshape(-1)[0].item() if isinstance(v, np.ndarray) else v for v in ends]
@@ -121,7 +135,7 @@ def _prelu(context: Any, x: Any, slope: Any) -> Any:
 
 @handler("HardSigmoid")
 def _hard_sigmoid(x: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Any:
-    return string("y0 = clamp(x0 * w0 + w1, (typeof_x0)0, (typeof_x0)1);", x.dtype, x, alpha, beta)
+    return ROWS["hardsigmoid.of"].operator(x, alpha, beta)
 
 
 @handler("IsInf")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from clprim import ops
+from clprim.errors import ShapeError
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.operators.shape import behind
 from clprim.onnx.table import Known, Number, Value, handler
@@ -49,9 +50,16 @@ def _scatter_nd(x: Any, index: Any, updates: Any, *, reduction: str = "none") ->
 
 @handler("TensorScatter")
 def _tensor_scatter(
-    past: Any, update: Any, start: Any = None, *, axis: int = -2, mode: str = "linear"
-) -> Any:
+    context: Any, past: Any, update: Any, start: Value = None, *, axis: int = -2,
+    mode: str = "linear",
+) -> Any:  # fmt: skip
     axis %= past.ndim
+    if mode == "linear":  # what only the device knows is written where there is a place
+        first = start if isinstance(start, np.ndarray) else np.zeros(1, INT64)
+        ends = first.min(), first.max() + update.shape[axis]
+        if ends[0] < 0 or ends[1] > past.shape[axis]:
+            raise ShapeError(f"places {ends[0]} to {ends[1]} of an axis of {past.shape[axis]}")
+    start = context.device(start)
     at = f"long at = (long)coord({axis}) - {'0' if start is None else 'at_x2(coord(0))'};"
     if mode == "circular":
         at += f" at = ((at % (long)size({axis})) + (long)size({axis})) % (long)size({axis});"
@@ -82,7 +90,7 @@ def _compress(context: Any, x: Any, condition: Known, *, axis: int | None = None
     return ops.index_select(x, axis or 0, context.device(np.flatnonzero(condition).astype(INT64)))
 
 
-@handler("Unique")
+@handler("Unique", makes=4)
 def _unique(x: Any, *, axis: int | None = None, sorted: bool = True) -> Any:
     values, *rest = ops.unique(x, True, True, True, dim=axis, return_index=True)
     first, inverse, counts = (v.reshape(-1) for v in rest)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any
+
+import numpy as np
 
 from clprim import ops
 from clprim.onnx.operators.elementwise import string
@@ -14,7 +17,7 @@ from clprim.ops.shared.strings import places
 _MICROSOFT = "com.microsoft"
 
 
-@handler("BatchNormalization")
+@handler("BatchNormalization", makes=5)
 def _batch_norm(
     context: Any, x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, epsilon: float = 1e-5,
     momentum: float = 0.9, training_mode: bool = False, spatial: bool = True,
@@ -51,29 +54,58 @@ def _group_norm(
     return ops.group_norm(x, num_groups, scale, bias, epsilon)
 
 
-@handler("LayerNormalization")
+@handler("LayerNormalization", makes=3)
 def _layer_norm(
     context: Any, x: Any, scale: Any, bias: Any = None, *, axis: int = -1, epsilon: float = 1e-5
 ) -> Any:
-    shape = x.shape[axis % x.ndim :]
-    scale, bias = _widened(scale, shape), _widened(bias, shape)
-    if not context.wanted(1):
-        return ops.layer_norm(x, shape, scale, bias, epsilon)
-    y, *stats = ops.layer_norm(x, shape, scale, bias, epsilon, return_stats=True)
-    lead = (*x.shape[: axis % x.ndim], *[1] * len(shape))
-    return y, *(s.reshape(lead).astype(FLOAT32) for s in stats)
+    return _normalized(ops.layer_norm, x, [scale, bias], axis, epsilon, _asked(context))
 
 
-@handler("RMSNormalization", "SimplifiedLayerNormalization")
-@handler("SimplifiedLayerNormalization", domain=_MICROSOFT)
-def _rms_norm(x: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e-5) -> Any:
-    shape = x.shape[axis % x.ndim :]
-    return ops.rms_norm(x, shape, _widened(scale, shape), epsilon)
+@handler("RMSNormalization")
+@handler("SimplifiedLayerNormalization", makes=2)
+@handler("SimplifiedLayerNormalization", domain=_MICROSOFT, makes=2)
+def _rms_norm(context: Any, x: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e-5) -> Any:
+    return _normalized(ops.rms_norm, x, [scale], axis, epsilon, _asked(context))
 
 
-def _widened(v: Any, shape: tuple[int, ...]) -> Any:
-    """Returns a scale or a bias of one line of elements."""
-    return v if v is None or v.shape == shape else string("y0 = x0;", v.dtype, v, shape=shape)
+def _asked(context: Any) -> bool:
+    """Whether statistics are asked for."""
+    return context.wanted(1) or context.wanted(2)
+
+
+def _normalized(norm: Any, x: Any, gains: list[Any], axis: int, epsilon: float, stats: bool) -> Any:
+    """Returns a norm of an array, and its statistics as float32 if they are asked for.
+
+    Args:
+        norm: Of `clprim.ops`.
+        x: The array.
+        gains: A scale and, of some norms, a bias, or None: of shapes that broadcast to the array.
+        axis: The first that is normalised.
+        epsilon: As of the norm.
+        stats: Whether statistics are asked for.
+    """
+    axis %= x.ndim
+    shape, given = x.shape[axis:], [_line(v, x.shape[axis:]) for v in gains]
+    inside = all((v is None) == (line is None) for v, line in zip(gains, given, strict=True))
+    given = given if inside else [None] * len(gains)
+    y, *found = norm(x, shape, *given, epsilon, return_stats=True) if stats else (
+        norm(x, shape, *given, epsilon),)  # fmt: skip
+    if not inside:
+        scale, bias = (*gains, None)[:2]
+        y = ops.mul(y, scale)
+        y = y if bias is None else ops.add(y, bias)
+    lead = (*x.shape[:axis], *[1] * len(shape))
+    return y, *(s.reshape(lead).astype(FLOAT32) for s in found)
+
+
+def _line(v: Any, shape: tuple[int, ...]) -> Any:
+    """Returns a scale or a bias as one line of elements; None where lines have their own."""
+    if v is None or v.shape == shape:
+        return v
+    before = max(v.ndim - len(shape), 0)
+    if any(n != 1 for n in v.shape[:before]):
+        return None
+    return string("y0 = x0;", v.dtype, v.reshape(v.shape[before:]), shape=shape)
 
 
 @handler("LRN")
@@ -99,22 +131,42 @@ def _lp_normalization(x: Any, *, axis: int = -1, p: int = 2) -> Any:
     return string(text, x.dtype, x, norm if p == 1 else ops.sqrt(norm))
 
 
-@handler("SkipLayerNormalization", domain=_MICROSOFT)
+@handler("SkipLayerNormalization", domain=_MICROSOFT, makes=4)
 def _skip_layer_norm(
-    x: Any, skip: Any, gamma: Any, beta: Any = None, bias: Any = None, *, epsilon: float = 1e-12
-) -> Any:
-    total = _total(x, skip, bias)
-    return ops.layer_norm(total, x.shape[-1:], gamma, beta, epsilon), None, None, total
+    context: Any, x: Any, skip: Any, gamma: Any, beta: Any = None, bias: Any = None, *,
+    epsilon: float = 1e-12,
+) -> Any:  # fmt: skip
+    return _of_sum(context, ops.layer_norm, (x, skip, bias), [gamma, beta], epsilon)
 
 
-@handler("SkipSimplifiedLayerNormalization", domain=_MICROSOFT)
+@handler("SkipSimplifiedLayerNormalization", domain=_MICROSOFT, makes=4)
 def _skip_rms_norm(
-    x: Any, skip: Any, gamma: Any, bias: Any = None, *, epsilon: float = 1e-12
+    context: Any, x: Any, skip: Any, gamma: Any, bias: Any = None, *, epsilon: float = 1e-12
 ) -> Any:
-    total = _total(x, skip, bias)
-    return ops.rms_norm(total, x.shape[-1:], gamma, epsilon), None, None, total
+    return _of_sum(context, ops.rms_norm, (x, skip, bias), [gamma], epsilon)
 
 
-def _total(x: Any, skip: Any, bias: Any) -> Any:
-    total = ops.add(x, skip)
-    return total if bias is None else ops.add(total, bias)
+def _of_sum(context: Any, norm: Any, parts: Any, gains: list[Any], epsilon: float) -> Any:
+    """Returns the norm of a sum, mean (0 where there is none), 1 by the deviation, and the sum."""
+    total = reduce(ops.add, [v for v in parts if v is not None])
+    y, *stats = _normalized(norm, total, gains, -1, epsilon, _asked(context))
+    if len(stats) == 1:
+        stats.insert(0, string("(void)x0; y0 = 0;", FLOAT32, *stats))
+    return y, *(stats or (None, None)), total
+
+
+@handler("EmbedLayerNormalization", domain=_MICROSOFT, makes=3, idle="mask_index_type")
+def _embed_layer_norm(
+    words: Any, segments: Any = None, word: Any = None, position: Any = None, segment: Any = None,
+    gamma: Any = None, beta: Any = None, mask: Any = None, places: Any = None, *,
+    epsilon: float = 1e-12,
+) -> Any:  # fmt: skip
+    batch, length = words.shape
+    behind = position[:length] if places is None else ops.embedding(places, position)
+    total = ops.add(ops.embedding(words, word), behind)
+    total = total if segments is None else ops.add(total, ops.embedding(segments, segment))
+    if mask is None:
+        count = string("y0 = 0;", np.int32, shape=(batch,))
+    else:
+        count = ops.sum(string("y0 = x0 == 1;", np.int32, mask), 1, dtype=np.int32)
+    return ops.layer_norm(total, total.shape[-1:], gamma, beta, epsilon), count, total

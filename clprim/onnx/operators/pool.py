@@ -7,10 +7,13 @@ from typing import Any
 
 from clprim import ops
 from clprim.errors import DefinitionError
-from clprim.onnx.operators.conv import window_of
+from clprim.onnx.operators.conv import WINDOW, window_of
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.table import Numbers, handler
 from clprim.onnx.values import INT64
+
+#: Attributes of a pooling.
+POOL = f"{WINDOW} ceil_mode"
 
 
 def _pooled(kind: str, told: Any, x: Any, *before: Any, **options: Any) -> Any:
@@ -24,7 +27,7 @@ def _pooled(kind: str, told: Any, x: Any, *before: Any, **options: Any) -> Any:
     return pool(x, *before, tuple(w.kernel), tuple(w.strides), ceil_mode=up, **rest)
 
 
-@handler("MaxPool")
+@handler("MaxPool", takes=f"{POOL} storage_order", makes=2)
 def _max_pool(context: Any, x: Any, **told: Any) -> Any:
     if not context.wanted(1):
         return _pooled("max", told, x)
@@ -38,17 +41,18 @@ def _max_pool(context: Any, x: Any, **told: Any) -> Any:
     return y, string("\n".join(lines), INT64, at)
 
 
-@handler("AveragePool")
-def _average_pool(x: Any, *, count_include_pad: bool = False, **told: Any) -> Any:
+@handler("AveragePool", takes=POOL)
+def average(x: Any, *, count_include_pad: bool = False, **told: Any) -> Any:
+    """Returns the averages of windows."""
     return _pooled("avg", told, x, count_include_pad=count_include_pad)
 
 
-@handler("LpPool")
+@handler("LpPool", takes=POOL)
 def _lp_pool(x: Any, *, p: float = 2, **told: Any) -> Any:
     return _pooled("lp", told, x, float(p), absolute=True)
 
 
-@handler("MaxUnpool")
+@handler("MaxUnpool", takes=WINDOW)
 def _max_unpool(x: Any, indices: Any, output_shape: Numbers = None, **told: Any) -> Any:
     v = window_of(told, x.shape[2:], told["kernel_shape"])
     rows = zip(x.shape[2:], v.strides, v.kernel, v.pads, strict=True)
@@ -61,7 +65,8 @@ def _max_unpool(x: Any, indices: Any, output_shape: Numbers = None, **told: Any)
 
 
 @handler("GlobalAveragePool")
-def _global_average(x: Any) -> Any:
+def global_average(x: Any) -> Any:
+    """Returns the average of each channel."""
     return ops.mean(x, tuple(range(2, x.ndim)), keepdims=True)
 
 

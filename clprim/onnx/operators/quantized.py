@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from clprim import ops
-from clprim.onnx.operators.conv import convolved
+from clprim.onnx.operators.conv import CONV, convolved
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.table import handler
 from clprim.onnx.values import FLOAT32, SMALL, Stored, cast, dtype_of, encoded, is_float
@@ -35,7 +35,8 @@ def _stored(dtype: Any, value: str) -> str:
         least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     else:
         least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
-    return f"y0 = clamp((long){value}, {least}L, {most}L);"
+    # NaN becomes the least number, as ONNX Runtime has it; what is infinite is no long.
+    return f"float v = {value}; y0 = v > {least} ? v < {most} ? v : {most} : {least};"
 
 
 @handler("QuantizeLinear")
@@ -58,12 +59,20 @@ def _quantize(
     return encoded(found, dtype) if dtype.name in SMALL else found
 
 
+def quantized(x: Any, scale: Any, zero: Any, dtype: Any) -> Any:
+    """Returns numbers in steps of a scale from a zero point, which may be None."""
+    more = [] if zero is None else [zero.reshape(())]
+    value = "rint(x0 / x1)" + (" + (long)x2" if more else "")
+    return string(_stored(dtype, value), dtype, x, scale.reshape(()), *more)
+
+
 @handler("DequantizeLinear")
 @handler("DequantizeLinear", domain=_MICROSOFT)
-def _dequantize(
+def dequantized(
     x: Any, scale: Any, zero: Any = None, *, axis: int = 1, block_size: int = 0,
     output_dtype: int = 0,
 ) -> Any:  # fmt: skip
+    """Returns the numbers that integers with a scale and a zero point stand for."""
     dtype = dtype_of(output_dtype, scale.dtype)
     x = cast(x, FLOAT32) if isinstance(x, Stored) else x
     scale, zero = (_aligned(v, x, axis % max(x.ndim, 1), block_size) for v in (scale, zero))
@@ -73,8 +82,9 @@ def _dequantize(
     return string(f"y0 = {less} * (float)x1;", dtype, x, scale, zero)
 
 
-@handler("DynamicQuantizeLinear")
-def _dynamic(x: Any) -> Any:
+@handler("DynamicQuantizeLinear", makes=3)
+def dynamic(x: Any) -> Any:
+    """Returns integers of uint8 for all numbers of an array, their scale and zero point."""
     flat = x.reshape(-1)
     low, high = ops.amin(flat), ops.amax(flat)
     scale = string("y0 = (fmax(x1, 0.0f) - fmin(x0, 0.0f)) / 255;", FLOAT32, low, high)
@@ -86,7 +96,7 @@ def _dynamic(x: Any) -> Any:
 # --- products ------------------------------------------------------------------------------------
 
 
-def _centred(x: Any, zero: Any, axis: int = 0) -> Any:
+def centred(x: Any, zero: Any, axis: int = 0) -> Any:
     """Returns integers less their zero point, as int32."""
     if zero is None:
         return x.astype(_INT32)
@@ -102,76 +112,30 @@ def _requantised(y: Any, a: Any, b: Any, c: Any, zero: Any) -> Any:
 
 
 @handler("MatMulInteger")
-def _matmul_integer(a: Any, b: Any, za: Any = None, zb: Any = None) -> Any:
-    return ops.matmul(_centred(a, za, -2), _centred(b, zb, -1))
+def integers(a: Any, b: Any, za: Any = None, zb: Any = None) -> Any:
+    """Returns the product of integers less their zero points, as int32."""
+    return ops.matmul(centred(a, za, -2), centred(b, zb, -1))
 
 
-@handler("ConvInteger")
+@handler("ConvInteger", takes=CONV)
 def _conv_integer(x: Any, w: Any, zx: Any = None, zw: Any = None, **told: Any) -> Any:
-    return convolved(told, _centred(x, zx), _centred(w, zw))
+    return convolved(told, centred(x, zx), centred(w, zw))
 
 
 @handler("QLinearMatMul")
 def _qlinear_matmul(a: Any, sa: Any, za: Any, b: Any, sb: Any, zb: Any, sy: Any, zy: Any) -> Any:
-    y = _matmul_integer(a, b, za, zb)
+    y = integers(a, b, za, zb)
     sa, sb, sy, zy = (v.reshape(()) if v.size == 1 else v for v in (sa, sb, sy, zy))
     return _requantised(y, sa.reshape((-1, 1)) if sa.ndim == 1 else sa, sb, sy, zy)
 
 
-@handler("QLinearConv")
-def _qlinear_conv(
+@handler("QLinearConv", takes=CONV)
+def qlinear_conv(
     x: Any, sx: Any, zx: Any, w: Any, sw: Any, zw: Any, sy: Any, zy: Any, bias: Any = None,
     **told: Any,
 ) -> Any:  # fmt: skip
+    """Returns a convolution of integers with scales and zero points."""
     y = _conv_integer(x, w, zx, zw, **told)
     y = y if bias is None else ops.add(y, _aligned(bias, y, 1))
     sx, sy, zy = (v.reshape(()) for v in (sx, sy, zy))
     return _requantised(y, sx, _aligned(sw, y, 1), sy, zy)
-
-
-@handler("MatMulNBits", domain=_MICROSOFT)
-def _matmul_nbits(
-    a: Any, b: Any, scales: Any, zeros: Any = None, groups: Any = None, bias: Any = None, *,
-    K: int, N: int, block_size: int, bits: int = 4,  # noqa: N803 - ONNX Runtime's names
-) -> Any:  # fmt: skip
-    blocks, per, least = -(-K // block_size), 8 // bits, 2**bits - 1
-    text = f"""
-        long c = coord(1), g = c / {block_size}, i = c % {block_size};
-        uint byte = at_x0(coord(0), g, i / {per});
-        float q = (byte >> ((i % {per}) * {bits})) & {least}, z = {2 ** (bits - 1)};"""
-    given = [b.reshape((N, blocks, -1)), scales.reshape((N, blocks))]
-    if zeros is not None and zeros.dtype == np.uint8:
-        given.append(zeros.reshape((N, -1)))
-        text += f" z = (at_x2(coord(0), g / {per}) >> ((g % {per}) * {bits})) & {least};"
-    elif zeros is not None:
-        given.append(zeros.reshape((N, blocks)))
-        text += " z = at_x2(coord(0), g);"
-    w = string(f"{text} y0 = (q - z) * at_x1(coord(0), g);", a.dtype, *given, shape=(N, K))
-    return ops.linear(a, w, bias)
-
-
-# --- ONNX Runtime's functions of quantised numbers -----------------------------------------------
-
-
-def _of_numbers(formula: str, count: int) -> Any:
-    """A handler of arrays with scales and zero points; of the result's come last."""
-
-    def run(*given: Any, alpha: float = 0.01) -> Any:
-        dtype, zero = given[0].dtype, string("y0 = 0;", given[0].dtype, shape=())
-        given = (*given, *[None] * (3 * count + 2 - len(given)))
-        rest = [zero if v is None else v if n % 3 == 0 and n < 3 * count else v.reshape(())
-                for n, v in enumerate(given)]  # fmt: skip
-        lines = [f"float v{n} = ((float)x{3 * n} - (float)x{3 * n + 2}) * x{3 * n + 1};"
-                 for n in range(count)]  # fmt: skip
-        value = f"rint(({formula}) / x{3 * count}) + (long)x{3 * count + 1}"
-        text = "\n".join([*lines, _stored(dtype, value)])
-        return string(text, dtype, *rest, *([alpha] if "w0" in formula else []))
-
-    return run
-
-
-for _name, _formula, _count in (
-    ("Add", "v0 + v1", 2), ("Mul", "v0 * v1", 2), ("Sigmoid", "1 / (1 + exp(-v0))", 1),
-    ("LeakyRelu", "v0 > 0 ? v0 : w0 * v0", 1),
-):  # fmt: skip
-    handler(f"QLinear{_name}", domain=_MICROSOFT)(_of_numbers(_formula, _count))

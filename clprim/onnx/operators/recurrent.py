@@ -9,13 +9,15 @@ from clprim.arrays.creation import empty
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.table import handler
 from clprim.onnx.values import FLOAT32
+from clprim.ops.recurrent.layer import ACTIVATIONS
 
 # The order of the gates, and how many activations a direction has.
 _KINDS = {"LSTM": ("iofg", 3), "GRU": ("zrn", 2), "RNN": ("n", 1)}
+_ACTIVATIONS = "activations activation_alpha activation_beta"
 _BACKWARD = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
 
 
-@handler("LSTM", "GRU", "RNN")
+@handler("LSTM", "GRU", "RNN", takes=_ACTIVATIONS, idle="hidden_size output_sequence", makes=3)
 def _recurrent(
     context: Any, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, h: Any = None,
     c: Any = None, p: Any = None, *, direction: str = "forward", layout: bool = False,
@@ -43,7 +45,9 @@ def _recurrent(
     return *results, *(s.swapaxes(0, 1) if layout else s for s in states)
 
 
-@handler("DynamicQuantizeLSTM", domain="com.microsoft")
+@handler("DynamicQuantizeLSTM", domain="com.microsoft",
+         takes=f"clip direction input_forget {_ACTIVATIONS}", idle="hidden_size",
+         makes=3)  # fmt: skip
 def _quantized(
     context: Any, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, h: Any = None,
     c: Any = None, p: Any = None, scale_w: Any = None, zero_w: Any = None, scale_r: Any = None,
@@ -59,10 +63,13 @@ def _quantized(
 
 
 def _activations(told: Any, direction: int, count: int) -> Any:
-    """Those of a direction, with their numbers; None where they are the usual ones."""
-    alphas, betas = (list(told.get(f"activation_{k}") or []) for k in ("alpha", "beta"))
-    start, found = direction * count, []
-    for n, name in enumerate((told.get("activations") or [])[start : start + count], start):
-        numbers = alphas[n : n + 1] + (betas[n : n + 1] if n < len(alphas) else [])
-        found.append((name, *numbers))
-    return tuple(found) or None
+    """Those of a direction, with their numbers; None where they are the usual ones.
+
+    Each activation of any direction that has an alpha, or a beta, takes the next one.
+    """
+    given = [iter(told.get(f"activation_{k}") or []) for k in ("alpha", "beta")]
+    found = []
+    for name in told.get("activations") or []:
+        _, usual, _ = ACTIVATIONS.get(name.lower(), ("", (), ()))
+        found.append((name, *(next(g, d) for g, d in zip(given, usual, strict=False))))
+    return tuple(found[direction * count : (direction + 1) * count]) or None

@@ -101,7 +101,7 @@ handler("CumSum")(_scan(ops.cumsum))
 handler("CumProd")(_scan(ops.cumprod))
 
 
-@handler("TopK")
+@handler("TopK", idle="sorted", makes=2)
 def _topk(x: Any, k: Number, *, axis: int = -1, largest: bool = True) -> Any:
     values, places = ops.topk(x, int(k), axis, largest, True)
     return values, places.astype(INT64)

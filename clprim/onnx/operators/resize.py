@@ -30,7 +30,7 @@ def _resize(
     )  # fmt: skip
 
 
-@handler("Upsample")
+@handler("Upsample", takes="height_scale width_scale")
 def _upsample(x: Any, scales: Numbers = None, *, mode: str = "nearest", **told: Any) -> Any:
     return _scaled(x, scales or [1.0, 1.0, told["height_scale"], told["width_scale"]], mode)
 

@@ -108,7 +108,7 @@ def _concat(*parts: Any, axis: int = 1) -> Any:
     return ops.cat(some, axis) if len(some) > 1 else (some or parts)[0]
 
 
-@handler("Split", both=True)
+@handler("Split", both=True, makes=None)
 def _split(
     context: Any, x: Any, split: Numbers = None, *, axis: int = 0, num_outputs: int = 0
 ) -> Any:

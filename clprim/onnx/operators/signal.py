@@ -38,18 +38,20 @@ def _drawn(text: str, *numbers: str) -> Any:
     return run
 
 
-handler("RandomNormal", "RandomNormalLike")(_drawn("y0 = w0 + randn() * w1;", "mean", "scale"))
-handler("RandomUniform", "RandomUniformLike")(
+handler("RandomNormal", "RandomNormalLike", takes="mean scale", idle="seed")(
+    _drawn("y0 = w0 + randn() * w1;", "mean", "scale")
+)
+handler("RandomUniform", "RandomUniformLike", takes="low high", idle="seed")(
     _drawn("y0 = w0 + rand() * (w1 - w0);", "low", "high")
 )
 
 
-@handler("Bernoulli")
+@handler("Bernoulli", idle="seed")
 def _bernoulli(x: Any, *, dtype: int = 0) -> Any:
     return string("y0 = rand() < x0 ? 1 : 0;", dtype_of(dtype, x.dtype), x)
 
 
-@handler("Multinomial")
+@handler("Multinomial", idle="seed")
 def _multinomial(x: Any, *, sample_size: int = 1, dtype: int = 6) -> Any:
     # The largest of logits with Gumbel's noise is a draw.
     text = "y0 = x0 - log(-log(max(rand(), 1e-30f)));"
@@ -59,7 +61,7 @@ def _multinomial(x: Any, *, sample_size: int = 1, dtype: int = 6) -> Any:
     return ops.argmax(noisy, 2).astype(dtype_of(dtype))
 
 
-@handler("Dropout")
+@handler("Dropout", idle="is_test seed", makes=2)
 def _dropout(context: Any, x: Any, ratio: Number = 0.5, training: Number = False) -> Any:
     mask = filled(x.shape, 1, BOOL)
     if context.version < 12 or not training or not ratio:

@@ -9,6 +9,8 @@ from clprim.onnx.table import Value, handler
 from clprim.ops.shared.strings import kernel
 
 _DOMAIN = "ai.onnx.preview.training"
+_ADAGRAD = "decay_factor epsilon norm_coefficient"
+_ADAM = "alpha beta epsilon norm_coefficient norm_coefficient_post"
 
 
 def _optimizer(text: str, kinds: int, numbers: Any) -> Any:
@@ -43,16 +45,16 @@ def _adagrad(told: Any, rate: float, turn: float) -> Any:
     return rate, told.get("norm_coefficient", 0.0), told.get("epsilon", 1e-6)
 
 
-handler("Adagrad", domain=_DOMAIN)(_optimizer(
+handler("Adagrad", domain=_DOMAIN, takes=_ADAGRAD, makes=None)(_optimizer(
     "typeof_x0 g = w1 * x0 + x1, h = x2 + g * g; y0 = x0 - w0 * g / (sqrt(h) + w2); y1 = h;",
     3, _adagrad,
 ))  # fmt: skip
-handler("Adam", domain=_DOMAIN)(_optimizer("""
+handler("Adam", domain=_DOMAIN, takes=_ADAM, makes=None)(_optimizer("""
     typeof_x0 g = w1 * x0 + x1, m = w2 * x2 + (1 - w2) * g, v = w3 * x3 + (1 - w3) * g * g;
     y0 = (x0 - w0 * m / (sqrt(v) + w4)) * w5; y1 = m; y2 = v;""", 4, _adam))  # fmt: skip
 
 
-@handler("Momentum", domain=_DOMAIN)
+@handler("Momentum", domain=_DOMAIN, takes="norm_coefficient alpha beta", makes=None)
 def _momentum(context: Any, *given: Value, mode: str, **told: Any) -> Any:
     step = "g + w2 * v" if mode == "nesterov" else "v"
     text = f"typeof_x0 g = w1 * x0 + x1, v = w2 * x2 + w3 * g; y0 = x0 - w0 * ({step}); y1 = v;"
@@ -72,7 +74,7 @@ def _nll(
     return ops.nll_loss(x, target, weight, ignore_index=ignore_index, reduction=reduction)
 
 
-@handler("SoftmaxCrossEntropyLoss")
+@handler("SoftmaxCrossEntropyLoss", takes="ignore_index reduction", makes=2)
 def _cross_entropy(x: Any, target: Any, weight: Any = None, **told: Any) -> Any:
     logs = ops.log_softmax(x, 1)
     return _nll(logs, target, weight, **told), logs

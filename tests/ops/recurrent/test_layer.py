@@ -113,6 +113,21 @@ def test_by_default_it_is_pytorchs_layer(device, cell):
     np.testing.assert_allclose(found[0].get(), expected, rtol=1e-4, atol=1e-5)
 
 
+ROWS = {
+    "relu": ops.relu, "sigmoid": ops.sigmoid, "tanh": ops.tanh, "softplus": ops.softplus,
+    "softsign": ops.softsign, "elu": ops.elu, "leakyrelu": ops.leaky_relu,
+    "thresholdedrelu": lambda x: ops.threshold(x, 1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_activations_are_the_operators(device, name):
+    x = cp.asarray(np.float32([np.nan, -90, -1e-6, 0, 1e-6, 19, 90]).reshape(1, 7, 1))
+    one, zero = cp.ones((1, 1)), cp.zeros((1, 1))
+    found = ops.recurrent_layer(x, one, zero, cell="rnn", activations=[name])[0]
+    np.testing.assert_array_equal(found.get(), ROWS[name](x).get())
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
