@@ -60,11 +60,20 @@ class Exchange:
     ) -> Any:
         """Returns a DLPack capsule of the host's memory, after everything launched is done.
 
+        Where steps through memory are negative it is a copy: few libraries' arrays can have such.
+
         Raises:
-            ExchangeError: A device with memory of its own, where no copy on the host is asked for.
+            ExchangeError: A device with memory of its own, where no copy on the host is asked for;
+                negative steps, where a copy is ruled out.
             DTypeError: A stream: the host's memory has none.
         """
-        view = None if copy else host_view(self)
+        backwards = min(self.strides, default=0) < 0
+        if backwards and copy is False:
+            raise ExchangeError(
+                f"strides of {self.strides} bytes run backwards, which other libraries' arrays "
+                "cannot: x.copy() has none such"
+            )
+        view = None if copy or backwards else host_view(self)
         if view is None:
             on_host = self.device.type == "cpu" or (dl_device or (0,))[0] == _CPU
             if not on_host or (copy is False and self.size):

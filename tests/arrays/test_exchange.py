@@ -7,6 +7,7 @@ import pytest
 from support import BFLOAT16, DTYPES, aligned, equal, numbers
 
 import clprim as cp
+from clprim.arrays import exchange
 from clprim.arrays.host import host_view
 from clprim.call.repeat import repeatable
 from clprim.errors import DeviceError, DTypeError, ExchangeError
@@ -131,9 +132,28 @@ class _Asks:
         return self.array.__dlpack_device__()
 
 
-def test_a_device_with_memory_of_its_own_is_not_looked_into(shared, monkeypatch):
-    from clprim.arrays import exchange
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint8"])
+def test_no_capsule_runs_backwards(device, dtype):
+    rng = np.random.default_rng(51)
+    for _ in range(60):
+        shape = tuple(rng.integers(0, 5, rng.integers(1, 5)))
+        x = cp.asarray(numbers(shape, np.dtype("float32"))).astype(dtype)
+        x = x.transpose(tuple(rng.permutation(x.ndim)))
+        x = x[tuple(slice(None, None, int(rng.choice([-2, -1, 1, 2]))) for _ in shape)]
+        if dtype == "bfloat16":
+            taken = np.from_dlpack(_Uint16(x)).view(x.dtype)
+        else:
+            taken = np.from_dlpack(x)
+        assert all(step >= 0 for step in taken.strides)
+        np.testing.assert_array_equal(taken, x.get())
+        backwards = any(step < 0 for step in x.strides)
+        assert not backwards or not np.shares_memory(taken, np.asarray(x))
+        if backwards:
+            with pytest.raises(ExchangeError, match=r"run backwards.*x\.copy\(\)"):
+                x.__dlpack__(copy=False)
 
+
+def test_a_device_with_memory_of_its_own_is_not_looked_into(shared, monkeypatch):
     monkeypatch.setattr(exchange, "host_view", lambda array: None)
     monkeypatch.setattr(shared, "type", "gpu")
     x = cp.ones(3)
@@ -142,6 +162,15 @@ def test_a_device_with_memory_of_its_own_is_not_looked_into(shared, monkeypatch)
         x.__dlpack__()
     assert np.from_dlpack(x, device="cpu").tolist() == [1, 1, 1]
     assert np.asarray(x).tolist() == [1, 1, 1]
+
+
+class _Uint16(_Asks):
+    """An array of bfloat16, as its bits: NumPy's reader knows no such dtype."""
+
+    def __dlpack__(self, **_):
+        capsule = self.array.__dlpack__()
+        exchange._dtype_code(capsule)[0] = 1
+        return capsule
 
 
 class _OnGPU:
@@ -183,6 +212,7 @@ def test_pytorch_and_back(device):
     equal(x, back.numpy())
     if t.data_ptr() % 64 == 0:
         assert back.data_ptr() == t.data_ptr()
+    assert torch.from_dlpack(x[::-1, ::-2]).tolist() == x[::-1, ::-2].tolist()
     y = cp.asarray([1.5, 2], dtype="bfloat16")
     seen = torch.from_dlpack(y)
     assert seen.dtype == torch.bfloat16
