@@ -74,7 +74,8 @@ def advise_huge_pages(
     end = (host.ctypes.data + buffer.size) // _HUGE_PAGE * _HUGE_PAGE
     if end > first:
         _madvise(first, end - first, _MADV_HUGEPAGE)
-    host.base.release(queue)
+    # Some runtimes write what was mapped back, after whatever another queue has written by then.
+    host.base.release(queue).wait()
 
 
 def _find_madvise() -> ctypes._NamedFuncPointer | None:

@@ -44,6 +44,18 @@ _USES = {
         "if (!(fabs(sin(t).s7 - sin(t.s7)) + fabs(cos(t).s7 - cos(t.s7)) "
         "+ fabs(tan(t).s7 - tan(t.s7)) < 1e-6f)) v = -1;",
     ),
+    # Some runtimes lack them: their libraries lie in no place that the compiler looks at.
+    "circular": (
+        "",
+        "const float t = 0.5f * i; if (!(fabs(sin(t) * sin(t) + cos(t) * cos(t) - 1) "
+        "+ fabs(tan(t) * cos(t) - sin(t)) < 1e-5f)) v = -1;",
+    ),
+    # The square's last bit survives where nothing is rounded before the difference.
+    "fused": (
+        "",
+        "const float k = i + 1, e = 1 + k * 0x1p-12f; "
+        "if (fma(e, e, -1.0f) != k * 0x1p-11f + k * k * 0x1p-24f) v = -1;",
+    ),
     # Mesa 22.3 finds 1 > 2 in the first of these.
     "widening": (
         "",
@@ -77,6 +89,20 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void probe(__global floa
     for (int i = 0; i < n; i += 3)
         sum += fabs(a[i]);
     a[0] = sum;
+}"""
+# Halves at an odd address, as floats and as the words that they are: a compiler that takes the
+# address for a multiple of 16 reads them once, by what dies of any other; and it writes by such.
+_HALVES = """\
+__kernel void probe(__global ushort *a, const int n)
+{
+    __global half *at = (__global half *)a + n;
+    const float8 values = vload_half8(0, at);
+    const ushort8 bits = vload8(0, (__global const ushort *)at);
+    if (n < 9)
+        vstore_half8(values * 2, 0, at + 8);
+    else
+        vstore_half8(values * 3, 0, at + 8);
+    vstore8(bits, 0, a + 2 * n + 16);
 }"""
 _SOURCE = """\
 {before}
@@ -138,6 +164,7 @@ ANSWERS = (
     *_USES,
     "lanes",
     "dots",
+    "halves",
     "strided_sums",
     *(f"{kind}_{size}" for kind in KINDS for size in SIZES),
     *(f"{read}_{size}" for size in query.SUB_GROUPS for read in _READS),
@@ -206,7 +233,7 @@ def abilities(device: cl.Device) -> frozenset[str] | None:
         identity = query.identity(device)
     except cl.Error:  # a driver that does not even tell names
         return None
-    known = (_SOURCE, _USES, _SUB_GROUPS, _READS, _STRIDED, TIMED, FORMS)
+    known = (_SOURCE, _USES, _SUB_GROUPS, _READS, _STRIDED, _HALVES, TIMED, FORMS)
     texts = (*identity, repr(known).encode())
     key = hashlib.sha256(b"abilities:" + repr(texts).encode()).hexdigest()
     kept = disk_cache.load(key)
@@ -251,7 +278,7 @@ def _ask(device: cl.Device) -> dict[str, bool | None] | None:
     others += [f"{kind}_{size}" for kind in KINDS for size in SIZES]
     reads = [read for read in _READS if getattr(promised, read)]
     others += [f"{read}_{size}" for size in promised.sub_groups for read in reads]
-    others += ["strided_sums"]  # last: who dies of it need not begin once more
+    others += ["halves", "strided_sums"]  # last: who dies of it need not begin once more
     # Most compilers know it all, which one program shows; else each has one of its own.
     answers = _run_children(device, [["kernel", *uses], *([other] for other in others)])
     if answers is None:
@@ -328,12 +355,31 @@ def _is_so(queue: cl.CommandQueue, uses: Sequence[str]) -> bool:
         return shares_lanes(queue)
     if "dots" in uses:
         return sums_four_products(queue)
+    if "halves" in uses:
+        return _moves_halves(queue)
     if "strided_sums" in uses:
         return _sums_strided(queue)
     read, _, size = uses[0].rpartition("_")
     if read in KINDS:
         return keeps_bits(queue, read, int(size))
     return _hands_over(queue, read, int(size)) if read in _READS else _works(queue, uses)
+
+
+def _moves_halves(queue: cl.CommandQueue) -> bool:
+    kernel = kernel_of(queue, _HALVES)
+    given = np.arange(64, dtype=np.float16)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    memory = cl.Buffer(queue.context, flags, hostbuf=given)
+    expected = given.copy()
+    for n in (1, 11):
+        kernel.set_args(memory, np.int32(n))
+        cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
+        read = expected[n : n + 8].copy()
+        expected[n + 8 : n + 16] = read * (2 if n < 9 else 3)
+        expected[2 * n + 16 : 2 * n + 24] = read
+    result = np.empty_like(given)
+    cl.enqueue_copy(queue, result, memory)
+    return bool(np.array_equal(result, expected))
 
 
 def _sums_strided(queue: cl.CommandQueue) -> bool:

@@ -19,6 +19,7 @@ from clprim.runtime import disk_cache, trial
 from clprim.runtime.diagnostics import explain
 from clprim.runtime.query import identity
 from clprim.runtime.stats import counters
+from clprim.runtime.substitutes import completed
 from clprim.traits import DeviceTraits
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def _drop(key: _Key, program: cl.Program) -> None:
             _programs[key] = known
             return
     device, source, flags = key
+    source = completed(device.cl, source, "")
     disk_cache.remove(_disk_key(device, source, " ".join(flags).encode()))
 
 
@@ -196,6 +198,7 @@ def _load_or_compile(
 ) -> cl.Program:
     flags = " ".join(options).encode()
     cached = disk_cache.default_cache() is not None
+    printed, source = source, completed(device.cl, source, title)
     disk_key = _disk_key(device, source, flags) if cached else ""
     if cached:
         raw = _load(device, flags, disk_key)
@@ -213,7 +216,7 @@ def _load_or_compile(
         raw._build(options=flags, devices=[device.cl])
     except cl.Error as error:
         log = _log(device, raw, flags, error)
-        refused = BuildError(explain(log, source, title=title, device=device.name, snippets=lines))
+        refused = BuildError(explain(log, printed, title=title, device=device.name, snippets=lines))
         vars(refused).update(log=log, source=source)
         raise refused from None
     counters.builds += 1
