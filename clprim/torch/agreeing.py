@@ -6,7 +6,7 @@ An argument is the operator's parameter of that name, or else the one at its pla
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clprim import ops
@@ -72,6 +72,14 @@ def _converter(name: str, annotation: str, kind: str) -> Callable[[Any, Any], An
     return _array if kind in ("Tensor", "Optional[Tensor]") else None
 
 
+def _same(name: str, default: Any, parameters: Mapping[str, inspect.Parameter]) -> bool:
+    """Whether an operator's default of a parameter is PyTorch's."""
+    own = parameters[name].default
+    if isinstance(default, list):  # one number holds for all
+        return {*default} <= {own}
+    return default is None or own == (_WORDS[name][default] if name in _WORDS else default)
+
+
 def line(value: Any) -> Any:
     """An array without dimensions as a line of one."""
     return value.reshape(-1) if isinstance(value, Array) and not value.ndim else value
@@ -114,12 +122,18 @@ def agrees(
             "indices": lambda _, indices: counted(indices),
         }
         converters |= {n: convert for n, convert in along.items() if n in targets}
+    # PyTorch drops an argument that equals its default, which may be another than the operator's.
+    dropped = {
+        a.name: a.default_value
+        for a in found._schema.arguments
+        if a.name in targets and not _same(targets[a.name], a.default_value, parameters)
+    }
     # An axis of a number is 0 or -1.
     axis = targets.get("dim") == "dim" and str(parameters["dim"].annotation) != "Axis"
 
     def run(*args: Any, **options: Any) -> Any:
         values = {}
-        for n, value in (*zip(given, args, strict=False), *options.items()):
+        for n, value in (*dropped.items(), *zip(given, args, strict=False), *options.items()):
             # What is not given is the operator's default.
             if n in targets and value is not None:
                 convert = converters[n]

@@ -82,12 +82,18 @@ def _between(x: torch.Tensor, low: int, high: int | None, *, generator: Any = No
     return x
 
 
-@kernel("bernoulli", "bernoulli.p")
-def _bernoulli(x: Array, p: Any = None, *, generator: Any = None) -> Any:
+@kernel("bernoulli")
+def _bernoulli(x: Array, *, generator: Any = None) -> Any:
     with _drawn_by(generator):
-        if p is None:
-            return apply("rand() < {a}", x, kind=kind_of(x.dtype))
-        return apply("(void){a}; y0 = rand() < {b};", x, float(p), kind=kind_of(x.dtype))
+        return apply("rand() < {a}", x, kind=kind_of(x.dtype))
+
+
+# PyTorch drops an argument that equals its default, here that of `bernoulli_`.
+@kernel("bernoulli.p", "bernoulli.Tensor")
+def _coins(x: Array, p: Any = 0.5, *, generator: Any = None) -> Any:
+    p = p if isinstance(p, Array) else float(p)
+    with _drawn_by(generator):
+        return apply("(void){a}; y0 = rand() < {b};", x, p, kind=kind_of(x.dtype))
 
 
 @kernel("multinomial")
