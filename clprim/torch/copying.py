@@ -9,7 +9,7 @@ import torch
 from clprim.arrays.arithmetic import astype, copy
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
-from clprim.torch.memory import numpy_dtype
+from clprim.torch.memory import kind_of, numpy_dtype
 
 
 def copy_into(target: Array, source: Any) -> None:
@@ -26,6 +26,17 @@ def duplicate(source: Array, memory_format: str | None = None) -> Array:
     made = empty(source.shape, source.dtype, memory_format=memory_format)
     copy_into(made, source)
     return made
+
+
+def check_target(kind: torch.dtype, target: Array) -> None:
+    """Refuses a target that cannot hold an elementwise result, as one of integers those of floats.
+
+    Raises:
+        RuntimeError: As PyTorch's.
+    """
+    held = kind_of(target.dtype)
+    if held is not kind and not torch.can_cast(kind, held):
+        raise RuntimeError(f"result type {kind} can't be cast to the desired output type {held}")
 
 
 def cast(source: Array, kind: torch.dtype) -> Array:

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_flatten
 
 from clprim.arrays.array import Array
 from clprim.torch import private
-from clprim.torch.copying import cast, copy_into
+from clprim.torch.copying import cast, check_target, copy_into
 from clprim.torch.layout import Rule, laid, seldom
 from clprim.torch.memory import (
     adopt,
@@ -187,6 +187,8 @@ def _to_out(name: str, entry: Kernel, names: tuple[str, ...]) -> Callable[..., A
         found = function(*[given(a) for a in args], **options)
         results = found if isinstance(found, (list, tuple)) else (found,)
         for target, result in zip(targets, results, strict=True):
+            if entry.out:
+                check_target(kind_of(result.dtype), array_of(target))
             if packet in _OF_ONE_DTYPE and numpy_dtype(target.dtype) != result.dtype:
                 raise RuntimeError(
                     f"{packet}: Expected out tensor to have dtype {kind_of(result.dtype)}, but "

@@ -11,7 +11,14 @@ from clprim.arrays.creation import empty
 from clprim.ops.elementwise.row import Row, gradient, gradient_of_result
 from clprim.ops.elementwise.table import ROWS
 from clprim.pointwise import Pointwise
-from clprim.torch.kernels.elementwise import apply, as_given, floating, has_gradient, typed
+from clprim.torch.kernels.elementwise import (
+    apply,
+    as_given,
+    broadcast,
+    floating,
+    has_gradient,
+    typed,
+)
 from clprim.torch.layout import of_two, turned
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
@@ -22,7 +29,7 @@ _ARGUMENT_FIRST = ("hardsigmoid", "hardswish", "hardtanh", "softplus")
 
 def _derivative(overload: str, name: str) -> None:
     """Registers the gradient of an operator; PyTorch may say more than its numbers."""
-    backward: Callable[..., Any] = getattr(ops, f"{name}_backward")
+    backward = broadcast(getattr(ops, f"{name}_backward"))
     numbers = ROWS[name].numbers.count(",") + 1 if ROWS[name].numbers else 0
     lies = None if overload in _ARGUMENT_FIRST else of_two
 
@@ -39,13 +46,15 @@ def _activation(name: str) -> None:
     def run(x: Array, *args: Any, out: Array | None = None, **options: Any) -> Any:
         if out is None or out.dtype == x.dtype:
             return forward(x, *args, out=out, **options)
-        return apply("{a}", forward(x, *args, **options), kind=kind_of(out.dtype), out=out)
+        found = forward(x, *args, **options)
+        return apply("{a}", found, kind=kind_of(found.dtype), out=out)
 
     _derivative(name, name)
 
 
 def _of_result(row: Row) -> None:
     @kernel(f"{row.torch}_backward", out=True)
+    @broadcast
     def run(grad: Array, y: Array, *, out: Array | None = None) -> Any:
         return gradient_of_result(row)(y, grad=grad, saved=y, out=out)
 
@@ -79,6 +88,7 @@ def _elu(
 
 
 @kernel("elu_backward")
+@broadcast
 def _elu_backward(
     grad: Array, alpha: Any, scale: Any, input_scale: Any, is_result: bool, x: Array
 ) -> Any:
@@ -94,6 +104,7 @@ def _threshold(x: Array, threshold: Any, value: Any, *, out: Array | None = None
 
 
 @kernel("threshold_backward", out=True, lies=turned)
+@broadcast
 def _threshold_backward(grad: Array, x: Array, threshold: Any, *, out: Array | None = None) -> Any:
     return gradient(ROWS["threshold"])(x, threshold, 0, grad=grad, out=out)
 
@@ -101,7 +112,9 @@ def _threshold_backward(grad: Array, x: Array, threshold: Any, *, out: Array | N
 @kernel("log_sigmoid", out=True)
 def _log_sigmoid(x: Array, *, out: Array | None = None) -> Any:
     found = ops.logsigmoid(x, out=out if out is None or out.dtype == x.dtype else None)
-    return found if out is None or found is out else apply("{a}", found, kind=None, out=out)
+    if out is None or found is out:
+        return found
+    return apply("{a}", found, kind=kind_of(found.dtype), out=out)
 
 
 @kernel("log_sigmoid_forward")

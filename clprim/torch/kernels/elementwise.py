@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, wraps
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ import torch
 from clprim.arrays.array import Array
 from clprim.arrays.expressions import SIGNS, TRUTHS, statements
 from clprim.dtypes import adapted
+from clprim.functions.shape import broadcast_to
 from clprim.ops.elementwise.row import Row
 from clprim.ops.elementwise.table import PAIRS, ROWS
 from clprim.pointwise import Pointwise
-from clprim.torch.copying import cast
+from clprim.torch.copying import cast, check_target
 from clprim.torch.layout import seldom, turned
 from clprim.torch.memory import Number, kind_of, numpy_dtype
 from clprim.torch.table import kernel, overload
@@ -101,12 +102,31 @@ def apply(
         preamble: Functions that the string calls.
     """
     of_arrays = tuple([isinstance(v, Array) for v in values])
+    if out is not None:
+        check_target(kind, out)
     dtype = out.dtype if out is not None else numpy_dtype(kind)
     if False in of_arrays:
         arrays = [v for v in values if isinstance(v, Array)]
         numbers = [v for v in values if not isinstance(v, Array)]
         values = (*arrays, *numbers)
     return _pointwise(expr, of_arrays, dtype, preamble)(*values, out=out, shape=shape)
+
+
+def broadcast(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Lets arrays of an elementwise function have shapes that broadcast.
+
+    Gradients have more dimensions than what was saved where `torch.func` computes many at once.
+    """
+
+    @wraps(function)
+    def run(*args: Any, **options: Any) -> Any:
+        shapes = {a.shape for a in args if isinstance(a, Array)}
+        if len(shapes) > 1:
+            shape = np.broadcast_shapes(*shapes)
+            args = tuple([broadcast_to(a, shape) if isinstance(a, Array) else a for a in args])
+        return function(*args, **options)
+
+    return run
 
 
 # --- one operand ---------------------------------------------------------------------------------
@@ -150,6 +170,7 @@ def _unary(names: str, texts: tuple[str, str], keep: bool) -> None:
     def run(x: Array, *, out: Array | None = None) -> Any:
         if out is None:
             return operator(x.dtype, None, torch.get_default_dtype())(x)
+        check_target(kind_of(x.dtype) if keep else floating(kind_of(x.dtype)), out)
         return operator(x.dtype, out.dtype, torch.get_default_dtype())(x, out=out)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import torch
@@ -11,8 +12,8 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import full
 from clprim.torch.agreeing import REDUCTIONS, agrees
-from clprim.torch.copying import cast
-from clprim.torch.kernels.elementwise import apply
+from clprim.torch.copying import cast, check_target
+from clprim.torch.kernels.elementwise import apply, promoted
 from clprim.torch.layout import Rule, contiguous, elementwise, seldom
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
@@ -84,9 +85,38 @@ def _nll_backward(
     return found.reshape(x.shape)
 
 
-for _name in ("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"):
-    agrees(_name, getattr(ops, _name), lies=seldom)
-    agrees(f"{_name}_backward", getattr(ops, f"{_name}_backward"), lies=None)
+def _of_one_dtype(name: str) -> None:
+    """Registers a loss of elements: of mixed dtypes it is in that of PyTorch's promotion."""
+    forward: Callable[..., Any] = getattr(ops, name)
+
+    @wraps(forward)
+    def run(input: Array, target: Array, *args: Any, **options: Any) -> Any:
+        if input.dtype == target.dtype:
+            return forward(input, target, *args, **options)
+        kind, own = promoted(input, target), kind_of(input.dtype)
+        found = forward(cast(input, kind), cast(target, kind), *args, **options)
+        if name != "huber_loss":
+            return found
+        check_target(kind, input)  # PyTorch stores it in the input's dtype
+        return cast(found, own)
+
+    agrees(name, run, lies=seldom)
+    agrees(f"{name}_backward", getattr(ops, f"{name}_backward"), lies=None)
+
+
+for _name in ("mse_loss", "smooth_l1_loss", "huber_loss"):
+    _of_one_dtype(_name)
+
+
+@wraps(ops.binary_cross_entropy)
+def _cross_entropy(input: Array, target: Array, weight: Any = None, **options: Any) -> Any:
+    kind = kind_of(input.dtype)  # the result's, whatever the weight's
+    weight = None if weight is None else cast(weight, kind)
+    return ops.binary_cross_entropy(input, cast(target, kind), weight, **options)
+
+
+agrees("binary_cross_entropy", _cross_entropy, lies=seldom)
+agrees("binary_cross_entropy_backward", ops.binary_cross_entropy_backward, lies=None)
 
 
 @kernel("_ctc_loss", "_ctc_loss.Tensor")
