@@ -19,7 +19,16 @@ from clprim.torch.device import DeviceModule, serve_accelerator
 from clprim.torch.exported import load_exported
 from clprim.torch.function import operator
 from clprim.torch.fused import fuse
-from clprim.torch.kernels import attention, groups, logarithms, optimizer, product, random, shape
+from clprim.torch.kernels import (
+    attention,
+    groups,
+    logarithms,
+    optimizer,
+    product,
+    random,
+    recurrent,
+    shape,
+)
 from clprim.torch.memory import array, in_use, tensor
 from clprim.torch.on_cpu import fallback, run_on_cpu
 from clprim.torch.report import coverage
@@ -39,6 +48,7 @@ attention.register()
 groups.register()
 logarithms.register()
 product.register()
+recurrent.register()
 shape.register()
 layout.register()
 agreeing.register()

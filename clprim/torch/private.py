@@ -31,6 +31,7 @@ _NEEDED = (
     "autograd.set_multithreading_enabled",
     "_C.DispatchKeySet",
     "_C._AutoDispatchBelowAutograd",
+    "_C._get_overrideable_sdp_enabled",
     "_C._construct_storage_from_data_pointer",
     "_C._dynamo.eval_frame.set_code_exec_strategy",
     "_TorchCompileInductorWrapper.__call__",
@@ -312,6 +313,41 @@ def register_autograd(name: str, make: Callable[[Callable[..., Any]], Callable[.
     _aten_library().impl(name, opaque(make(plain)), f"Autograd{_KEY}")
 
 
+def compose_with_tangents(functions: dict[str, Callable[..., Any]]) -> None:
+    """Registers what overloads are made of while there are tangents, which they hand none on.
+
+    It is done when the first level of tangents begins: until then nothing stands before them.
+    """
+    forward: Any = torch.autograd.forward_ad
+    first = forward.enter_dual_level
+
+    def enter_dual_level() -> Any:
+        if not torch.compiler.is_compiling() and forward.enter_dual_level is not first:
+            forward.enter_dual_level = first
+            for name, function in functions.items():
+                composed = partial(_composed, getattr(_aten, name).default, function)
+                _aten_library().impl(name, opaque(composed), f"Autograd{_KEY}")
+        return first()
+
+    forward.enter_dual_level = enter_dual_level
+
+
+def _composed(overload: Any, function: Callable[..., Any], *args: Any) -> Any:
+    """Runs a function in a level of tangents, else an overload with PyTorch's own formula."""
+    c: Any = torch._C
+    if torch.autograd.forward_ad._current_level >= 0:
+        return function(*args)
+    keys = c._dispatch_tls_local_include_set()
+    for value in args:
+        if isinstance(value, torch.Tensor):
+            keys = keys | c._dispatch_keys(value)
+    keys = keys - c._dispatch_tls_local_exclude_set()
+    for nothing in ("AutogradPrivateUse1", "BackendSelect", "ADInplaceOrView"):
+        keys = keys.remove(getattr(c.DispatchKey, nothing))
+    # Formulas are registered for all devices: that of others is this one's as well.
+    return overload.redispatch(keys.add(c.DispatchKey.AutogradOther), *args)
+
+
 def define(schema: str, function: Callable[..., Any], meta: Callable[..., Any]) -> Any:
     """Defines an operator of the device's own, and returns it.
 
@@ -418,6 +454,17 @@ def later_work(work: Any, then: Callable[[], None]) -> Any:
     later = Later(wait)
     held = [later]  # PyTorch does not keep the half of it that is Python's
     return later
+
+
+def may_fuse_attention() -> bool:
+    """Whether `torch.nn.attention.sdpa_kernel` allows attention to be one operator."""
+    c: Any = torch._C
+    return bool(
+        c._get_overrideable_sdp_enabled()
+        or c._get_flash_sdp_enabled()
+        or c._get_mem_efficient_sdp_enabled()
+        or c._get_cudnn_sdp_enabled()
+    )
 
 
 def storage_of(tensor: torch.Tensor) -> Any:

@@ -31,8 +31,10 @@ def functions():
     for entry in table.kernels():
         for name in entry.names:
             if table.overload(name) is not None:
-                found |= {form: entry.function for form in (name, *dict(table._siblings(name)))}
-    return {n: f for n, f in found.items() if "agrees" not in f.__qualname__ and n in private._kernels}
+                found |= dict.fromkeys((name, *dict(table._siblings(name))), entry.function)
+    return {
+        n: f for n, f in found.items() if "agrees" not in f.__qualname__ and n in private._kernels
+    }
 
 
 def test_no_kernel_has_another_default_than_pytorch():

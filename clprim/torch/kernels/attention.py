@@ -204,9 +204,11 @@ def _composed(
 
 
 def _fits(query: Any, key: Any, value: Any, mask: Any, causal: bool, gqa: bool) -> bool:
-    """Whether `clprim.ops` has it: no broadcast batches."""
+    """Whether `clprim.ops` has it, and may: no broadcast batches."""
     tensors = (query, key, value)
-    if not all(on_device(t) and t.dtype == query.dtype and t.ndim > 1 for t in tensors):
+    if not private.may_fuse_attention() or not all(
+        on_device(t) and t.dtype == query.dtype and t.ndim > 1 for t in tensors
+    ):
         return False
     if mask is not None and (causal or not on_device(mask)):
         return False

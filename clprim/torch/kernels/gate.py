@@ -10,7 +10,7 @@ from clprim.dtypes import adapted
 from clprim.ops.elementwise.row import gradient
 from clprim.ops.elementwise.table import ROWS
 from clprim.torch.agreeing import agrees
-from clprim.torch.kernels.elementwise import apply, as_given
+from clprim.torch.kernels.elementwise import apply, as_given, broadcast
 from clprim.torch.layout import elementwise, seldom
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
@@ -29,6 +29,7 @@ def _hardshrink(x: Array, lambd: Any = 0.5) -> Any:
 
 
 @kernel("hardshrink_backward", lies=elementwise)
+@broadcast
 def _hardshrink_backward(grad: Array, x: Array, lambd: Any) -> Any:
     return gradient(ROWS["hardshrink"])(x, adapted(lambd, x.dtype), grad=grad)
 
@@ -46,9 +47,10 @@ def _prelu(x: Array, weight: Array) -> Any:
 
 
 @kernel("_prelu_kernel_backward")
+@broadcast
 def _prelu_backward(grad: Array, x: Array, weight: Array) -> Any:
     return gradient(ROWS["prelu"], ("x0", "x1"))(x, weight, grad=grad)
 
 
 agrees("glu", ops.glu, lies=None)
-agrees("logit_backward", ops.logit_backward, lies=None)
+agrees("logit_backward", broadcast(ops.logit_backward), lies=None)

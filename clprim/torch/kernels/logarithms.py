@@ -105,8 +105,12 @@ def _differentiated(
             @staticmethod
             def backward(ctx: Any, grad: torch.Tensor) -> Any:
                 (x,) = ctx.saved_tensors
-                back = of_operators if torch.is_grad_enabled() and x.ndim else gradient
-                return back(grad, x, *ctx.rest), *(None for _ in ctx.rest)
+                rest = (None for _ in ctx.rest)
+                if not torch.is_grad_enabled():
+                    return gradient(grad, x, *ctx.rest), *rest
+                if x.ndim:
+                    return of_operators(grad, x, *ctx.rest), *rest
+                return _sum_of_operators(grad, x.reshape(1), (0,)).reshape(()), *rest
 
             @staticmethod
             def jvp(ctx: Any, t: torch.Tensor, *_: Any) -> Any:

@@ -9,11 +9,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+import torch
+
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.ops.recurrent.cells import OF_SUMS
 from clprim.pointwise import Pointwise
+from clprim.torch import private
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
@@ -85,3 +88,33 @@ def _gru_backward(grad: Array, kept: Array, biases: bool) -> Any:
     if not biases:
         return gates, hidden, state, None, None
     return gates, hidden, state, ops.sum(gates, 0), ops.sum(hidden, 0)
+
+
+def _lstm_of_parts(
+    gates: torch.Tensor, hidden: torch.Tensor, memory: torch.Tensor, *biases: torch.Tensor | None
+) -> Any:
+    sums = sum((b for b in biases if b is not None), gates + hidden)
+    in_gate, forget, new, out = sums.chunk(4, 1)
+    memory = forget.sigmoid() * memory + in_gate.sigmoid() * new.tanh()
+    return out.sigmoid() * memory.tanh(), memory, sums
+
+
+def _gru_of_parts(
+    gates: torch.Tensor,
+    hidden: torch.Tensor,
+    state: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    hidden_bias: torch.Tensor | None = None,
+) -> Any:
+    ours = (gates if bias is None else gates + bias).chunk(3, 1)
+    theirs = (hidden if hidden_bias is None else hidden + hidden_bias).chunk(3, 1)
+    reset, update = ((a + b).sigmoid() for a, b in zip(ours[:2], theirs[:2], strict=True))
+    new = (ours[2] + reset * theirs[2]).tanh()
+    return new + update * (state - new), state.new_empty((0,))
+
+
+def register() -> None:
+    """Registers what cells are made of where they hand on tangents."""
+    private.compose_with_tangents(
+        {"_thnn_fused_lstm_cell": _lstm_of_parts, "_thnn_fused_gru_cell": _gru_of_parts}
+    )
