@@ -12,8 +12,9 @@ LENGTHS = np.array([9, 6])
 
 
 def reference(
-    q, k, v, mask=None, *, softcap=0.0, is_causal=False, past=0, lengths=None, window=(-1, -1)
-):
+    q, k, v, mask=None, *, softcap=0.0, is_causal=False, past=0, lengths=None, window=(-1, -1),
+    sink=None,
+):  # fmt: skip
     """The result, and all scores, of the definition."""
     k, v = (np.repeat(a, q.shape[1] // k.shape[1], 1) for a in (k, v))
     products = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
@@ -32,9 +33,12 @@ def reference(
     masked = np.where(seen, capped, -np.inf)
     if mask is not None:
         masked = np.where(mask, masked, -np.inf) if mask.dtype == bool else masked + mask
+    more = np.full((1, 1, 1, 1), -np.inf) if sink is None else sink.reshape(1, -1, 1, 1)
+    masked = np.concatenate([masked, np.broadcast_to(more, (*masked.shape[:-1], 1))], -1)
     least = masked.max(-1, keepdims=True)
     weights = np.exp(masked - np.where(np.isinf(least), 0, least))
-    weights = weights / np.maximum(weights.sum(-1, keepdims=True), 1e-300)
+    weights = (weights / np.maximum(weights.sum(-1, keepdims=True), 1e-300))[..., :-1]
+    masked = masked[..., :-1]
     every = {"products": products, "capped": capped, "masked": masked, "weights": weights}
     return weights @ v, every
 
@@ -49,6 +53,7 @@ CASES = {
     "window": {"window": (2, 1), "past": 2},
     "a query before all keys": {"is_causal": True, "past": LENGTHS - 9, "softcap": 1.5},
     "bool mask": {"mask": RNG.random((5, 9)) < 0.6, "lengths": LENGTHS, "softcap": 2.0},
+    "sinks": {"sink": RNG.standard_normal(4), "lengths": np.array([9, 0]), "softcap": 2.0},
     "float mask": {"mask": RNG.standard_normal((2, 1, 1, 9)), "is_causal": True, "past": 3},
 }
 
@@ -75,7 +80,7 @@ def test_it_is_what_the_definition_says(device, case):
         np.testing.assert_allclose(shown.get(), score, rtol=2e-5, atol=2e-6)
 
 
-@pytest.mark.parametrize("case", ["capped", "lengths of a cache", "bool mask"])
+@pytest.mark.parametrize("case", ["capped", "lengths of a cache", "sinks"])
 def test_gradients_are_those_of_differences(device, case):
     options = on_device(CASES[case], np.float32)
     given = [cp.asarray(a.astype(np.float32)) for a in (Q, K, V)]
@@ -100,6 +105,7 @@ def test_gradients_are_those_of_differences(device, case):
     ("options", "error", "text"),
     [
         ({"softcap": -1}, cp.DefinitionError, "softcap"),
+        ({"sink": np.ones(3)}, cp.ShapeError, r"sink has shape \(3,\), expected \(4,\)"),
         ({"scores": "all"}, cp.DefinitionError, "products, capped"),
         ({"window": (1,)}, cp.DefinitionError, "two numbers"),
         ({"window": (-2, 1)}, cp.ShapeError, "at least -1"),
