@@ -2,8 +2,8 @@
 
 None of them is needed for anything else: `available` says which are installed.
 
-- Intel: ``ocloc``, of Debian's package intel-opencl-icd.
-- AMD: clang for amdgcn with ROCm's device libraries (clang-16, rocm-device-libs).
+- Intel: ``ocloc``, of Debian 12's package intel-opencl-icd.
+- AMD: clang for amdgcn with ROCm's device libraries (clang-16, rocm-device-libs of Debian 12).
 - NVIDIA: clang for NVPTX with libclc (libclc-15, or 16), then ``ptxas`` and ``nvdisasm``
   (pip: nvidia-cuda-nvcc-cu12, nvidia-cuda-nvdisasm).
 """

@@ -32,8 +32,8 @@ _NOTHING_FOUND = """\
 no OpenCL device was found. Install a runtime:
   pip install "clprim[cpu]"        runs on the CPU (Linux, x86-64)
   apt install pocl-opencl-icd      runs on the CPU (Debian, Ubuntu)
-or the OpenCL driver of the GPU's vendor (nvidia-opencl-icd, rocm-opencl-icd, intel-opencl-icd or
-mesa-opencl-icd on Debian). `clinfo -l` lists what the system sees."""
+or the OpenCL driver of the GPU's vendor; docs/devices.md names packages, which differ from one
+release of a system to the next. `clinfo -l` lists what the system sees."""
 
 _FORKED = """\
 this process was forked from one that had listed its OpenCL devices, and no driver works on both

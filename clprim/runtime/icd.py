@@ -5,7 +5,8 @@ one vendor folder; each holds the path or the soname of a library. A wheel can o
 file under its environment's prefix, where no loader looks, and with whatever path its builder had.
 `prepare` writes a vendor folder of its own that unites both, with the paths mended, and names it in
 ``OCL_ICD_VENDORS``, which the loader reads when platforms are first listed. On Windows the loader
-goes by the registry, which only an administrator can write, and ``OCL_ICD_FILENAMES``.
+goes by the registry, which only an administrator can write, and ``OCL_ICD_FILENAMES``. On Linux
+some loaders do not read that variable, so the drivers that it adds are written into the folder too.
 """
 
 from __future__ import annotations
@@ -87,9 +88,10 @@ def prepare(
             _load_companions(chosen)
             return None
         installed = list(_prefix_drivers(package_prefixes() if prefixes is None else prefixes))
-        if not installed:
+        named = [Driver(Path(library).stem, library) for library in _named_by_user()]
+        if not installed and not named:
             return None
-        drivers = unite(_system_drivers(system), installed)
+        drivers = unite(named, _system_drivers(system), installed)
         folder = write_folder(drivers, cache)
         if folder is not None:
             os.environ[_VARIABLE] = str(folder)
@@ -106,9 +108,9 @@ def complaint() -> str:
     chosen = _chosen_by_user() if sys.platform == "linux" else None
     if chosen is None:
         return ""
-    given = [f"{v}={os.environ[v]}" for v in (_VARIABLE, _OTHER_VARIABLE) if os.environ.get(v)]
     found = f"only {', '.join(chosen)}, which offers none" if chosen else "no driver"
-    return f"{' and '.join(given)} names {found}, and hides those that are installed; unset it"
+    given = f"{_VARIABLE}={os.environ[_VARIABLE]}"
+    return f"{given} names {found}, and hides those that are installed; unset it"
 
 
 def package_prefixes() -> list[Path]:
@@ -178,16 +180,19 @@ def _name_dlls(prefixes: Iterable[Path]) -> None:
 def _chosen_by_user() -> list[str] | None:
     """Return the libraries of the user's own choice of drivers, or None without one."""
     vendors = os.environ.get(_VARIABLE, "")
-    if vendors and Path(vendors).name.startswith(_FOLDER):  # a parent process's, maybe outdated
-        vendors = ""
-    filenames = [name for name in os.environ.get(_OTHER_VARIABLE, "").split(os.pathsep) if name]
-    if not vendors and not filenames:
+    if not vendors or Path(vendors).name.startswith(_FOLDER):  # a parent process's, maybe outdated
         return None
-    path = Path(vendors) if vendors else None
-    files = _icd_files(path) if path is not None and path.is_dir() else [path] if path else []
-    files += [Path(name) for name in filenames if name.endswith(".icd")]
-    libraries = [name for name in filenames if not name.endswith(".icd")]
-    return libraries + [library for library in map(_read, files) if library]
+    path = Path(vendors)
+    return [
+        library for library in map(_read, _icd_files(path) if path.is_dir() else [path]) if library
+    ]
+
+
+def _named_by_user() -> list[str]:
+    """Return the libraries that the user adds to those that are installed."""
+    names = [name for name in os.environ.get(_OTHER_VARIABLE, "").split(os.pathsep) if name]
+    found = [_read(Path(name)) if name.endswith(".icd") else name for name in names]
+    return [library for library in found if library]
 
 
 def _system_drivers(folder: Path) -> Iterator[Driver]:

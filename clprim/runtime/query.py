@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import dataclasses
 import functools
+import os
 import platform
 import re
 from collections.abc import Callable
@@ -36,6 +37,8 @@ SUB_GROUPS = (8, 16, 32)
 _MIB = 1 << 20
 # Processors of 32 vector registers, whatever their width.
 _OF_32 = ("aarch64", "arm64", "riscv64")
+# How variables begin by which runtimes are told what to offer and for which processor to compile.
+_SETTINGS = ("CL_CONFIG_", "GALLIVM_", "IGC_", "LP_", "NEO", "POCL_", "RUSTICL_")
 # OpenCL errors, and what a driver's odd answer may do to the arithmetic on it.
 _FAILURES = (cl.Error, AttributeError, TypeError, ValueError)
 
@@ -99,12 +102,15 @@ def may_share_lanes(device: cl.Device) -> bool:
 
 def identity(device: cl.Device) -> tuple[bytes, ...]:
     """Name everything but the source that the compiler's output may depend on."""
+    settings = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith(_SETTINGS))
     names = (
         device.name,
         device.version,
         device.driver_version,
         device.platform.name,
         device.platform.version,
+        " ".join(sorted(_extensions(device))),
+        *settings,
         # A runtime for the CPU compiles for the very processor, and virtual machines call all of
         # theirs by one name: a home folder shared between them must not share these binaries.
         _processor() if device.type & cl.device_type.CPU else "",

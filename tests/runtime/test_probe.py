@@ -302,6 +302,24 @@ def test_another_driver_is_asked_anew(device, own_cache, monkeypatch):
     assert len(list(own_cache.iterdir())) == 2
 
 
+@pytest.mark.parametrize(
+    "setting", ["RUSTICL_FEATURES", "CL_CONFIG_CPU_TARGET_ARCH", "POCL_KERNELLIB_NAME"]
+)
+def test_another_setting_of_a_runtime_is_another_driver(device, monkeypatch, setting):
+    monkeypatch.delenv(setting, raising=False)
+    before = query.identity(device.cl)
+    monkeypatch.setenv(setting, "other")
+    assert query.identity(device.cl) != before
+    monkeypatch.delenv(setting)
+    assert query.identity(device.cl) == before
+
+
+def test_other_extensions_are_another_driver(device, monkeypatch):
+    before = query.identity(device.cl)
+    monkeypatch.setattr(query, "_extensions", lambda device: frozenset({"cl_khr_new"}))
+    assert query.identity(device.cl) != before
+
+
 def test_a_damaged_answer_is_asked_anew(device, own_cache, monkeypatch):
     monkeypatch.setattr(probe, "_ask", answering)
     found = probe.abilities(device.cl)
