@@ -1,8 +1,8 @@
 """``clprim doctor``: what a device is, whether all is right on it, and how fast: a report to send.
 
-It looks at what was probed, runs every family of kernels on odd shapes, measures ceilings and a few
-workloads against them, and times other tiles for the worst of these. A Markdown and a JSON file say
-what it found.
+It looks at what was probed, runs every family of kernels on odd shapes, in child processes that may
+die of them, measures ceilings and a few workloads against them, and times other tiles for the worst
+of these. A Markdown and a JSON file say what it found.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import clprim as cp
-from clprim.command.doctor_checks import Found, checks, examine
+from clprim.command.doctor_checks import Found, checks, examined
 from clprim.command.doctor_speed import Timed, Tuning, timed, tune, workloads
 from clprim.errors import DeviceError
 from clprim.runtime import probe
@@ -30,6 +30,8 @@ from clprim.runtime.device import Device
 from clprim.runtime.progress import Progress
 from clprim.text_table import format_table
 from clprim.tune.ask import keep as keep_entries
+
+_CHECKS = 180.0  # seconds for all of them
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Findings:
         traits: What kernels rely on, by name.
         answers: What the compiler was found to do.
         checks: Of every family.
+        left_out: Checks for which there was no time.
         ceilings: Of the device; None where it could not be measured.
         timings: Of workloads.
         tuning: Of the worst of them; None where there was nothing to tune.
@@ -52,6 +55,7 @@ class Findings:
     traits: dict[str, Any]
     answers: tuple[str, ...]
     checks: tuple[Found, ...]
+    left_out: int
     ceilings: Measurement | None
     timings: tuple[Timed, ...]
     tuning: Tuning | None
@@ -70,6 +74,7 @@ class Findings:
             "traits": self.traits,
             "answers": list(self.answers),
             "checks": [dataclasses.asdict(found) for found in self.checks],
+            "left_out": self.left_out,
             "ceilings": None if self.ceilings is None else dataclasses.asdict(self.ceilings),
             "timings": [
                 {
@@ -131,9 +136,9 @@ def _findings(device: Device, *, quick: bool) -> Findings:
     wanted, work = list(checks(quick=quick)), list(workloads(quick=quick))
     progress = Progress(len(wanted) + len(work) + 2, sys.stderr)
     results = []
-    for check in wanted:
-        progress.step("families", f"{check.family}, {check.name}")
-        results.append(examine(check))
+    for found in examined(device, wanted, quick=quick, seconds=_CHECKS):
+        progress.step("families", f"{found.family}, {found.name}")
+        results.append(found)
     ceilings, timings, tuning = None, [], None
     progress.step("ceilings", "copy, read, float32")
     try:
@@ -153,6 +158,7 @@ def _findings(device: Device, *, quick: bool) -> Findings:
         traits=dataclasses.asdict(device.traits),
         answers=tuple(sorted(probe.abilities(device.cl) or ())),
         checks=tuple(results),
+        left_out=len(wanted) - sum(found.family != "ceilings" for found in results),
         ceilings=ceilings,
         timings=tuple(timings),
         tuning=tuning,
@@ -204,6 +210,8 @@ def markdown(found: Findings) -> str:
     if found.wrong:
         parts += [f"- **{c.family}, {c.name}**: {c.message}" for c in found.wrong]
         parts.append("")
+    if found.left_out:
+        parts.append(f"{found.left_out} checks had no time and were not run.\n")
     if found.ceilings is not None:
         parts += ["## Speed\n", f"Ceilings: {found.ceilings}.\n", _table(*_speed(found.timings))]
         parts.append(

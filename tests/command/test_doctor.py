@@ -7,8 +7,9 @@ import pytest
 
 import clprim as cp
 from clprim.command import cli, doctor, doctor_checks, doctor_speed
-from clprim.command.doctor_checks import Check, checks, examine
+from clprim.command.doctor_checks import Check, checks, examine, examined
 from clprim.errors import ShapeError
+from clprim.runtime import child
 from clprim.runtime.ceilings import Measurement
 
 CEILINGS = Measurement(20e9, 25e9, 1e12)
@@ -45,6 +46,7 @@ def test_what_is_wrong_is_told(device, monkeypatch, tmp_path, capsys):
         Check("shape", "refused", _refused),
     ]
     monkeypatch.setattr(doctor, "checks", lambda **_: given)
+    monkeypatch.setattr(child, "is_possible", lambda: False)
     monkeypatch.setattr(doctor, "measure", lambda _: CEILINGS)
     monkeypatch.setattr(doctor, "workloads", lambda **_: [_product()])
     monkeypatch.setattr(doctor, "tune", lambda *_, **__: None)
@@ -55,6 +57,35 @@ def test_what_is_wrong_is_told(device, monkeypatch, tmp_path, capsys):
     assert "**shape, cut**: shape (6,), expected (5,)" in said
     assert "**shape, refused**: no such shape" in said
     assert "map, right" not in said
+
+
+@pytest.mark.parametrize("does", ["os.abort()", "time.sleep(99)"])
+def test_what_ends_the_process_or_hangs_is_named_and_the_rest_is_run(device, monkeypatch, does):
+    # The child does it in the second of three checks of the first family.
+    stand_in = (
+        "from clprim.command import doctor_checks as d; import os, time; "
+        "d.checks = lambda **_: [d.Check('map', str(n), (lambda n=n: "
+        f"{does} if n == 1 else (d.cp.zeros(3), d.np.zeros(3)))) for n in range(3)]; "
+    )
+    text = doctor_checks._CHILD.replace("main({task!r})", stand_in + "main({task!r})")
+    monkeypatch.setattr(doctor_checks, "_CHILD", text)
+    wanted = [Check("map", str(n), lambda: None) for n in range(3)]
+    seconds = 300 if "abort" in does else 25
+    found = list(examined(device, wanted, quick=False, seconds=seconds))
+    assert [f.right for f in found][:2] == [True, False]
+    if "abort" in does:
+        assert found[1].message == "the process ended"
+        assert found[2].right
+    else:
+        assert found[1].message == "no answer in time"
+        assert len(found) == 2
+
+
+def test_every_stored_dtype_is_examined():
+    wanted = list(checks())
+    for dtype in doctor_checks.STORED:
+        names = {c.name for c in wanted if c.family == f"stored as {dtype}"}
+        assert {"map", "max over 0", "cumsum", "sort"} <= names or dtype == "float64"
 
 
 def _refused():
