@@ -146,6 +146,17 @@ def maps():
         "pointwise/division",
         map_plan("y0 = x0 / (x1 - 1) / 2;\ny0 /= x1;", *whole, out=whole[0]),
     )
+    yield (
+        "pointwise/conversion",
+        map_plan(
+            "int4 v = (int4)(x0, x1, 1, w0);\nuint t = convert_uint4_rte((double4)x1).x;\n"
+            "y0 = (ulong)x0 + convert_char_sat(x1);\ny0 += v.x + t * x1;",
+            array((9,)),
+            array((9,), np.float64),
+            scalars=[0.5],
+            dtype=np.int8,
+        ),
+    )
     yield "pointwise/12-dimensions", map_plan("y0 = max(x0, x1);", *crossed(12))
     yield (
         "pointwise/preamble",

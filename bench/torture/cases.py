@@ -10,6 +10,7 @@ import numpy as np
 
 import clprim as cp
 from bench.torture.case import Case
+from bench.torture.conversions import conversion
 from bench.torture.draw import EXACT, Draw, Host
 from bench.torture.narrow import composite, narrow
 from bench.torture.places import place
@@ -306,9 +307,15 @@ def _place(draw: Draw) -> Case:
     return Case(*place(draw))
 
 
+def _conversion(draw: Draw) -> Case:
+    """Real numbers as integers that cannot hold them."""
+    return Case(*conversion(draw))
+
+
 KINDS: dict[str, Callable[[Draw], Case]] = {
     "pointwise": _pointwise,
     "division": _division,
+    "conversion": _conversion,
     "reduction": _reduction,
     "product": _product,
     "convolution": _convolution,

@@ -18,7 +18,6 @@ from clprim.language.preamble import Preamble
 from clprim.language.tokens import Token, caret_message
 from clprim.language.tree import Assign, Binary, Call, Statement, Tree, walk
 
-_DIVIDING = frozenset(["/", "%", "/=", "%="])
 _COUNTED = frozenset("+ - * / % += -= *= /=".split())
 
 
@@ -79,11 +78,6 @@ class Snippet:
         """All names in it, those of functions and types too."""
         return frozenset(token.text for token in self.tokens if token.kind == "name")
 
-    @property
-    def divides(self) -> bool:
-        """Whether anything is divided in it."""
-        return any(token.text in _DIVIDING for token in self.tokens)
-
     def operands(self, a: Span, op: str, b: Span) -> tuple[int, int, int, int]:
         """Where ``a`` begins and ends and ``b`` begins and ends, with the brackets around them.
 
@@ -106,6 +100,19 @@ class Snippet:
             tokens[at + 1].start,
             tokens[last].span.end,
         )
+
+    def operand(self, at: Span) -> Span:
+        """Where an operand stands, with the brackets around it.
+
+        Args:
+            at: Where it stands, with brackets or without.
+        """
+        tokens = self.tokens
+        first = bisect_left(tokens, at.start, key=attrgetter("start"))
+        last = bisect_left(tokens, at.end, key=attrgetter("start")) - 1
+        while tokens[first - 1].text == "(" and tokens[last + 1].text == ")":
+            first, last = first - 1, last + 1
+        return Span(tokens[first].start, tokens[last].span.end)
 
     @cached_property
     def body(self) -> str:

@@ -273,7 +273,8 @@ class KernelCode:
         unified: Built-in functions that the template defines anew, how many arguments they have,
             which are cast to one type, and bytes of the shortest vector to compute. Vectors of
             large angles go lane by lane; erfc is computed by text.
-        divided: Types of integers that snippets divide by what may be 0 or -1.
+        guards: Types of integers that are divided by what may be 0 or -1, and functions by which
+            real numbers become integers (``convert_uchar``).
         doubles: Whether double occurs (and so needs its extension, and keeps literals double).
         own: Names that the user chose, which the engine's must not be taken for.
     """
@@ -284,9 +285,19 @@ class KernelCode:
     constants: tuple[tuple[str, int], ...] = ()
     index: str
     unified: tuple[tuple[str, int, int], ...] = ()
-    divided: tuple[str, ...] = ()
+    guards: tuple[str, ...] = ()
     doubles: bool
     own: tuple[str, ...] = ()
+
+    @property
+    def divided(self) -> tuple[str, ...]:
+        """Types of integers that are divided by what may be 0 or -1."""
+        return tuple(g for g in self.guards if not g.startswith("convert_"))
+
+    @property
+    def converting(self) -> tuple[str, ...]:
+        """Functions by which real numbers become integers."""
+        return tuple(g for g in self.guards if g.startswith("convert_"))
 
     @property
     def c_version(self) -> tuple[int, int]:

@@ -10,7 +10,8 @@ from functools import lru_cache
 import numpy as np
 
 from clprim.errors import ShapeError
-from clprim.language.division import guarded
+from clprim.language.gradient import ctypes
+from clprim.language.guards import guarded
 from clprim.language.names import (
     BUILTINS,
     ESTIMATES,
@@ -111,14 +112,14 @@ def unified_functions(
 
 
 class Printed:
-    """The texts of snippets as kernels print them: integers divide as NumPy's do.
+    """The texts of snippets as kernels print them: with NumPy's answers where C has none.
 
     Attributes:
-        divided: Types of the integers that are divided in those that were asked for.
+        guards: What those that were asked for need, as `KernelCode.guards`.
     """
 
     def __init__(self) -> None:
-        self.divided: tuple[str, ...] = ()
+        self.guards: tuple[str, ...] = ()
 
     def text(self, snippet: Snippet | None, types: Mapping[str, str]) -> str:
         """Returns the text of a snippet, empty where there is none.
@@ -129,11 +130,15 @@ class Printed:
         """
         if snippet is None:
             return ""
-        if not snippet.divides:
-            return snippet.body
-        text, divided = guarded(snippet, tuple(types.items()))
-        self.divided = tuple(sorted({*self.divided, *divided}))
+        text, guards = guarded(snippet, tuple(types.items()))
+        self.guards = tuple(sorted({*self.guards, *guards}))
         return text
+
+    def cast(self, given: Iterable[str], to: Iterable[str]) -> None:
+        """Notes that numbers of some types become others, as ``cast`` in the templates prints."""
+        pairs = zip(given, to, strict=False)
+        needed = {f"convert_{t}" for g, t in pairs if ctypes.is_real(g) and ctypes.is_whole(t)}
+        self.guards = tuple(sorted({*self.guards, *needed}))
 
 
 def own_names(snippets: Iterable[Snippet], preamble: str) -> tuple[str, ...]:

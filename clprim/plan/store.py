@@ -159,7 +159,7 @@ def storing(
         "extras": tuple(extras),
         "bias": epilogue.has_bias,
         "epilogue": text,
-        "divided": printed.divided,
+        "guards": printed.guards,
         "scalars": tuple(f"w{n}" for n in range(epilogue.numbers)),
         "coords": epilogue.coords,
         "sizes": epilogue.sizes,

@@ -6,7 +6,7 @@ from support import equal
 
 import clprim as cp
 from clprim.language.definition import define_pointwise
-from clprim.language.division import guarded
+from clprim.language.guards import guarded
 
 INTS = (("x", "int"), ("y", "int"), ("w", "long"))
 LEAST = np.iinfo(np.int32).min
@@ -72,12 +72,13 @@ def test_divisions_that_may_fail_are_calls(text, expected, divided):
     ],
 )
 def test_all_else_stays_as_it_was_written(text):
-    assert printed(text, preamble="float own(int a) { return a; }") == (text, ())
+    types = (("x", "int"), ("y", "float"), ("w", "long"))
+    assert printed(text, types, preamble="float own(int a) { return a; }") == (text, ())
 
 
 def test_operands_of_floats_are_divided_as_they_are():
     assert printed("y0 = x0 / x1;", (("x", "float"), ("y", "float"))) == ("y0 = x0 / x1;", ())
-    assert printed("y0 = x0 / x1;", (("x0", "int"), ("x1", "double"), ("y", "int")))[1] == ()
+    assert printed("y0 = x0 / x1;", (("x0", "int"), ("x1", "double"), ("y", "float")))[1] == ()
 
 
 def quotient(a, b):

@@ -21,6 +21,8 @@ _SYNONYMS = {
     ("uintptr_t",): "ulong",
     ("index_t",): "long",
 }
+#: Words but those of `is_whole` that stand for integers.
+OF_INTEGERS = frozenset(word for words in _SYNONYMS for word in words)
 _VECTOR = re.compile(
     r"(char|uchar|short|ushort|int|uint|long|ulong|half|float|double)(2|3|4|8|16)$"
 )
@@ -30,6 +32,12 @@ _CONVERT = re.compile(r"convert_([a-z]+?)(2|3|4|8|16)?(_sat)?(_rt[ezpn])?$")
 def is_real(ctype: str) -> bool:
     """Whether a type holds real numbers, so that values of it may have a gradient."""
     return ctype in _REAL
+
+
+def is_whole(ctype: str) -> bool:
+    """Whether a type, or the components of a vector, are integers; bool is none."""
+    base = split_vector(ctype)[0]
+    return base in _RANK and base not in _REAL and base != "bool"
 
 
 def promoted(ctype: str) -> str:

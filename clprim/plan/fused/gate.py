@@ -134,7 +134,7 @@ def plan_gate(what: Gate, traits: DeviceTraits) -> Plan | None:
         parameters=tuple(found.parameters),
         index=index,
         unified=unified_functions(what.snippets, "", traits),
-        divided=printed.divided,
+        guards=printed.guards,
         doubles=value == "double",
         own=own_names(what.snippets, ""),
         value=value,

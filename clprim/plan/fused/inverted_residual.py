@@ -132,7 +132,7 @@ def _main(what: InvertedResidual, tiles: ResidualTiles, traits: DeviceTraits) ->
             rows=tiles.rows,
             columns=min(COLUMNS, v.outputs),
             activations=(activation(between[0]), activation(between[1])),
-            divided=tuple({*printed.divided, *(() if code is None else code.divided)}),
+            guards=tuple({*printed.guards, *(() if code is None else code.guards)}),
             expand_bias=operands.get("expand_bias"),
             taps_bias=operands.get("taps_bias"),
             project=code,

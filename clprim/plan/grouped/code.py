@@ -205,7 +205,7 @@ def group_kernel(
         init=text(taken.init),
         finalize=text(definition.finalize),
         each=text(each),
-        divided=printed.divided,
+        guards=printed.guards,
         each_part=each.rules.part,
         begun=0 if near is None else begun,
         streaming=vectors and traits.streams(moved) and _aligned(loops, results, widths[0]),

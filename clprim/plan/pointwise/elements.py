@@ -179,7 +179,7 @@ class Elements:
             "own": own_names(definition.snippets, definition.preamble),
             "part": definition.expr.rules.part,
             "expr": printed.text(definition.expr, known),
-            "divided": printed.divided,
+            "guards": printed.guards,
             "scalars": self.scalars,
             "lookups": lookups,
             "positions": tuple(

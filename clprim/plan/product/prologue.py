@@ -54,7 +54,7 @@ def with_prologue(what: Contraction, code: C, traits: DeviceTraits) -> C:
         prologue=PrologueCode(text, arrays, vectors),
         unified=unified_functions(snippets, "", traits),
         own=own_names(snippets, ""),
-        divided=tuple(sorted({*code.divided, *printed.divided})),
+        guards=tuple(sorted({*code.guards, *printed.guards})),
     )  # type: ignore[call-arg]
 
 

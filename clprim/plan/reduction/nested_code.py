@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -200,7 +200,11 @@ def nested_code(
     # Steps into one accumulator of a panel: vectors, or scalars one after another.
     each = {"vectors": tile.unroll, "scalars": tile.vector * tile.unroll}.get(tile.mode, 1)
     chain = max(1, PAIRS_CHAIN // each) if tile.mode != "spread" else 4
-    outer = _part(definition.outer, what, printed, what.partials, "outer", panels, chain=chain)
+    given = {y.name: y.value for y in results}
+    outer = _part(
+        definition.outer, what, printed, what.partials, "outer", panels, given, chain=chain
+    )
+    expr = printed.text(definition.expr, types)
     outer = replace(outer, results=results, scalars=scalars, kept=len(what.shape) - 2)
     shared, online = definition.shared, definition.online
     softmax: dict[str, Any] = {}
@@ -217,12 +221,12 @@ def nested_code(
         parameters=(),
         index=index,
         unified=unified_functions(everything, definition.preamble, traits),
-        divided=printed.divided,
+        guards=printed.guards,
         doubles=real == "double",
         own=own_names(everything, definition.preamble),
         real=real,
         inner=inner,
-        expr=printed.text(definition.expr, types),
+        expr=expr,
         outer=outer,
         inputs=codes[:shared],
         first=definition.own,
@@ -253,6 +257,7 @@ def _part(
     partials: Sequence[AnyDType],
     side: str,
     steps: int,
+    results: Mapping[str, str] | None = None,
     chain: int = PAIRS_CHAIN,
 ) -> FoldPart:
     """What is printed of one of the two reductions.
@@ -264,6 +269,7 @@ def _part(
         partials: dtypes of its partials.
         side: ``inner`` or ``outer``.
         steps: That take something in, one after another.
+        results: Types of what is stored, by names.
         chain: How many of them make a chain.
     """
     real = stored_type(what.real).value
@@ -280,12 +286,14 @@ def _part(
     if summed:
         levels, endless = levels_of_pairs(steps, chain)
     snippet_types = types | dict(values)
+    if results and definition.finalize is None:
+        printed.cast((p.value for p in codes), results.values())
     return FoldPart(
         expr=printed.text(definition.expr, snippet_types),
         init=printed.text(definition.init, types),
         step=printed.text(definition.step, snippet_types),
         combine=printed.text(definition.combine, types),
-        finalize=printed.text(definition.finalize, snippet_types),
+        finalize=printed.text(definition.finalize, snippet_types | dict(results or {})),
         results=(),
         inputs=tuple(OperandCode(f"x{n}", real, real, "direct") for n in range(definition.inputs)),
         partials=codes,

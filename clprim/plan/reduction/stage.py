@@ -137,13 +137,17 @@ class Folding:
         known = inputs | partials | {w.name: w.value for w in self.scalar_codes}
         others = {p.other: p.value for p in self.partial_codes}
         results = {y.name: y.value for y in self.result_codes}
+        if finalized:
+            if definition.finalize is None:
+                printed.cast((p.value for p in self.partial_codes), results.values())
+            printed.cast((t for _, t in self.scale_types), results.values())
         return {
             "expr": printed.text(definition.expr, known | dict(self.values)),
             "init": printed.text(definition.init, known),
             "step": printed.text(definition.step, known | dict(self.values)),
             "combine": printed.text(definition.combine, known | others),
             "finalize": printed.text(definition.finalize if finalized else None, known | results),
-            "divided": printed.divided,
+            "guards": printed.guards,
         }
 
     def _levels(self, schedule: Schedule) -> tuple[int, bool, bool]:

@@ -1,10 +1,16 @@
-"""Integers that snippets divide: where C leaves open what comes of it, NumPy's answer is printed.
+"""Where C leaves open what comes of an integer that a snippet computes, NumPy's answer is printed.
 
 By zero comes 0, of quotients and of remainders, and the least number by -1 is itself with a
 remainder of 0. Devices do what they like there, and processors end the process. A division of
 integers whose divisor may be 0 or -1 is printed as ``cp_divide((a), (b))`` or
-``cp_modulo((a), (b))``, which templates define; all else stays as the user wrote it. So do
-preambles, and what has a type that only they know.
+``cp_modulo((a), (b))``.
+
+A real number that its integer cannot hold wraps as docs/language.md says; vectors of some devices
+hold its ends instead, and what is left of a row does not. So where a real number becomes an
+integer ``cp_convert_uchar(…)`` is printed, and so on, in the place of its conversion.
+
+Templates define these; all else stays as the user wrote it. So do preambles, and what has a type
+that only they know.
 """
 
 from __future__ import annotations
@@ -46,6 +52,8 @@ from clprim.language.tree import (
 Types = tuple[tuple[str, str], ...]
 
 _FUNCTIONS = {"/": "cp_divide", "%": "cp_modulo"}
+# Without one of these, or an operand of integers, there is nothing to be guarded.
+_TELLING = frozenset(["/", "%", "/=", "%=", *ctypes.OF_INTEGERS])
 _DECIMAL = re.compile(r"\d*\.\d|\d+\.|\d+[eE]|\d+[fF]$")
 _ANSWERS = frozenset("< > <= >= == != && ||".split())
 # Functions of integers as of floats, whose result has the type in which the arguments meet.
@@ -66,19 +74,22 @@ _NARROW, _WIDE = 127, 2**31 - 1
 
 @lru_cache(maxsize=1024)
 def guarded(snippet: Snippet, types: Types) -> tuple[str, tuple[str, ...]]:
-    """Returns what is printed of a snippet, and the types of integers that are divided there.
+    """Returns what is printed of a snippet, and what that needs, as `KernelCode.guards`.
 
     Args:
         snippet: Which.
         types: C types of its operands, of one by its name or of all of a family.
     """
-    if not snippet.divides:
+    if not any(ctypes.is_whole(kind) for _, kind in types) and not any(
+        t.text in _TELLING or ctypes.is_whole(ctypes.convert_target(t.text) or t.text)
+        for t in snippet.tokens
+    ):
         return snippet.body, ()
     reader = _Reader(snippet, dict(types))
-    edits, divided = reader.edits()
-    if not divided:
+    edits, guards = reader.edits()
+    if not guards:
         return snippet.body, ()
-    return snippet.edited(edits), tuple(sorted(divided))
+    return snippet.edited(edits), tuple(sorted(guards))
 
 
 class _Reader:
@@ -117,27 +128,38 @@ class _Reader:
         return ctypes.of_words(text, known) or None
 
     def edits(self) -> tuple[list[tuple[int, int, str]], set[str]]:
-        """Returns (start, end, text) to be put in the places of the snippet's, and the types."""
-        edits: list[tuple[int, int, str]] = []
-        divided: set[str] = set()
+        """Returns (start, end, text) to be put in the places of the snippet's, and the guards."""
+        begins: list[tuple[int, int, str]] = []
+        ends: list[tuple[int, int, str]] = []
+        guards: set[str] = set()
         for node in self.computed():
             match node:
-                case Binary("/" | "%" as op, a, b):
+                case Binary("/" | "%" as op, a, b) if kind := self.divided(a, b):
                     parts = f"{_FUNCTIONS[op]}((", "), (", "))"
-                case Assign(a, "/=" | "%=" as op, b):
-                    parts = self.assigned(a, op[0])
-                case _:
+                case Assign(a, "/=" | "%=" as op, b) if kind := self.divided(a, b):
+                    parts = self.assigned(a, f"{_FUNCTIONS[op[0]]}(", ",")
+                case Assign(a, "+=" | "-=" | "*=" | "/=" as op, b) if kind := self.converted(
+                    self.kind(a), b
+                ):
+                    parts = self.assigned(a, f"cp_{kind}(", f" {op[0]}")
+                case Call(function, (b,)) if self.converted(ctypes.convert_target(function), b):
+                    guards.add(function)
+                    begins.append((node.span.start, node.span.start, "cp_"))
                     continue
-            kind = self.divided(a, b)
-            if kind:
-                divided.add(kind)
-                start, before, after, end = self.snippet.operands(a.span, op, b.span)
-                edits += [
-                    (start, start, parts[0]),
-                    (before, after, parts[1]),
-                    (end, end, parts[2]),
-                ]
-        return edits, divided
+                case _:
+                    for of, b in self.given(node):
+                        if kind := self.converted(of, b):
+                            guards.add(kind)
+                            start, end = self.snippet.operand(b.span)
+                            begins.append((start, start, f"cp_{kind}("))
+                            ends.append((end, end, ")"))
+                    continue
+            guards.add(kind)
+            start, before, after, end = self.snippet.operands(a.span, op, b.span)
+            begins += [(start, start, parts[0]), (before, after, parts[1])]
+            ends.append((end, end, parts[2]))
+        # What begins last ends first.
+        return begins + ends[::-1], guards
 
     def computed(self) -> Iterator[Node]:
         """Yields what is computed while a kernel runs: no sizes of arrays, no labels."""
@@ -152,13 +174,37 @@ class _Reader:
                 below = [] if node.value is None else [node.value]
             ahead.extend(reversed(below))
 
-    def assigned(self, target: Expr, op: str) -> tuple[str, str, str]:
+    def given(self, node: Node) -> list[tuple[str | None, Expr]]:
+        """The values that become others of a type where they are computed, with that type."""
+        match node:
+            case Assign(a, "=", b):
+                return [(self.kind(a), b)]
+            case Cast(Type(text), b):
+                return [(self.of_words(text), b)]
+            case Vector(Type(text), elements):
+                return [(self.of_words(text), b) for b in elements]
+            case Declare(Type(text), variables):
+                of = self.of_words(text)
+                found = [v for v in variables if isinstance(v, Variable) and not v.pointer]
+                return [(of, v.value) for v in found if v.value is not None]
+        return []
+
+    def converted(self, to: str | None, value: Expr) -> str | None:
+        """The function that makes a type's integers of a value; None where it is not real."""
+        kind = self.kind(value) if to and ctypes.is_whole(to) else None
+        if to is None or kind is None:
+            return None
+        base, width = ctypes.split_vector(kind)
+        whole = ctypes.split_vector(to)[0]
+        return f"convert_{whole}{width if width > 1 else ''}" if ctypes.is_real(base) else None
+
+    def assigned(self, target: Expr, function: str, op: str) -> tuple[str, str, str]:
         """What stands before a target, for ``/=`` and behind the value."""
-        if any(isinstance(n, Assign | Postfix | Call) or _changes(n) for n in walk(target)):
+        if any(isinstance(n, Assign | Postfix | Call | Cast) or _changes(n) for n in walk(target)):
             begin = "({ __auto_type cp_to = &("  # what is changed on the way is changed once
-            return begin, f"); *cp_to = {_FUNCTIONS[op]}((*cp_to), (", ")); })"
+            return begin, f"); *cp_to = {function}(*cp_to){op} (", ")); })"
         again = str(rewrite(target, self.called))
-        return "", f" = {_FUNCTIONS[op]}(({again}), (", "))"
+        return "", f" = {function}({again}){op} (", "))"
 
     def called(self, node: Node) -> Node:
         """A node with its own division as a call."""
