@@ -49,8 +49,13 @@ __all__ = [
 
 Shape = int | Sequence[int]
 
+# The product, or a store of 16 bits, may round up to the end, which is not among them.
 _uniform = Pointwise(
-    "y0 = fma((typeof_y0)(w1 - w0), (typeof_y0)rand(), (typeof_y0)w0);", name="uniform"
+    """
+    y0 = fma((typeof_y0)(w1 - w0), (typeof_y0)rand(), (typeof_y0)w0);
+    y0 = w0 < w1 && y0 > w2 ? w2 : y0;
+    """,
+    name="uniform",
 )
 _normal = Pointwise("y0 = fma((typeof_y0)w1, (typeof_y0)randn(), (typeof_y0)w0);", name="normal")
 _exponential = Pointwise("y0 = -log(1 - rand()) / w0;", name="exponential")
@@ -108,13 +113,21 @@ def uniform(shape: Shape, low: float = 0.0, high: float = 1.0, *, dtype: Any = n
     Args:
         shape: Of the result.
         low: The least.
-        high: What all are less than, but for rounding.
+        high: What all are less than.
         dtype: A floating one; float64 has 53 random bits, others 24.
 
     Raises:
         DTypeError: No numbers, or a dtype of integers.
     """
-    return _draw("uniform", _uniform, shape, _floating("uniform", dtype), low=low, high=high)
+    return fill_uniform(empty(_shape("uniform", shape), _floating("uniform", dtype)), low, high)
+
+
+def fill_uniform(out: Array, low: float, high: float) -> Array:
+    """Fills an array of floating numbers as `uniform` does, and returns it."""
+    _require_numbers("uniform", low=low, high=high)
+    with np.errstate(over="ignore"):
+        below = np.nextafter(*(out.dtype.type(v) for v in (high, low)))
+    return _fill("uniform", _uniform, out, low, high, below)
 
 
 def normal(shape: Shape, mean: float = 0.0, std: float = 1.0, *, dtype: Any = np.float32) -> Array:
@@ -253,15 +266,22 @@ def multinomial(weights: Any, num_samples: int, replacement: bool = False) -> Ar
 
 
 def _draw(what: str, kernel: Pointwise, shape: Shape, dtype: AnyDType, **given: Any) -> Array:
+    _require_numbers(what, **given)
+    return _fill(what, kernel, empty(_shape(what, shape), dtype), *given.values())
+
+
+def _require_numbers(what: str, **given: Any) -> None:
     for label, value in given.items():
         if isinstance(value, bool) or not isinstance(value, python_numbers.Real):
             raise DTypeError(
                 f"random.{what}: expected a number for {label}, got {type(value).__name__}"
             )
-    out = empty(_shape(what, shape), dtype)
-    kind = np.float64 if dtype == np.float64 else np.float32
+
+
+def _fill(what: str, kernel: Pointwise, out: Array, *given: Any) -> Array:
+    kind = np.float64 if out.dtype == np.float64 else np.float32
     try:
-        kernel(*map(kind, given.values()), out=out)
+        kernel(*map(kind, given), out=out)
     except OverflowError:
         raise DTypeError(f"random.{what}: a number is out of bounds for {out.dtype}") from None
     return out

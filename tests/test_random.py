@@ -4,7 +4,7 @@ import zlib
 
 import numpy as np
 import pytest
-from support import same_bits
+from support import BFLOAT16, same_bits
 
 import clprim as cp
 from clprim import ops
@@ -220,3 +220,13 @@ def test_a_local_may_be_called_as_a_component(device, name):
     # The engine's own lines have `words.x`, `v.s0` and `0.f`, in which a local has no part.
     found = cp.Pointwise(f"float {name} = x0 * 2; y0 = {name} + rand();")(cp.ones(100, "float32"))
     assert ((found.get() >= 2) & (found.get() < 3)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, BFLOAT16, np.float32])
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-3, 5), (1, 1.01), (2, 2)])
+def test_uniform_numbers_are_below_their_end(device, dtype, low, high):
+    found = cp.random.uniform((1 << 18,), low, high, dtype=dtype).get().astype(np.float64)
+    least, end = (float(np.asarray(v, dtype)) for v in (low, high))
+    assert found.min() >= least and (found.max() < end or low == high)
+    if high - low >= 1:
+        assert abs(found.mean() - (low + high) / 2) < 0.01 * (high - low)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from clprim import ops
+from clprim import ops, random
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.table import Number, Value, handler
 from clprim.onnx.values import BOOL, FLOAT32, dtype_of, filled
@@ -29,20 +30,20 @@ def _stft(
     return ops.stft(x, n, step, window, onesided=onesided)
 
 
-def _drawn(text: str, *numbers: str) -> Any:
+def _drawn(draw: Callable[..., Any], *numbers: str) -> Any:
     def run(x: Value = None, *, dtype: int = 0, shape: Any = (), **told: Any) -> Any:
         kind = dtype_of(dtype, FLOAT32 if x is None else x.dtype)
         sizes = tuple(shape) if x is None else x.shape
-        return string(text, kind, *(np.float32(told[n]) for n in numbers), shape=sizes)
+        return draw(sizes, *(float(told[n]) for n in numbers), dtype=kind)
 
     return run
 
 
 handler("RandomNormal", "RandomNormalLike", takes="mean scale", idle="seed")(
-    _drawn("y0 = w0 + randn() * w1;", "mean", "scale")
+    _drawn(random.normal, "mean", "scale")
 )
 handler("RandomUniform", "RandomUniformLike", takes="low high", idle="seed")(
-    _drawn("y0 = w0 + rand() * (w1 - w0);", "low", "high")
+    _drawn(random.uniform, "low", "high")
 )
 
 

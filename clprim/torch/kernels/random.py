@@ -45,13 +45,22 @@ def _fills(name: str, expr: str, *defaults: float) -> None:
 
 def register() -> None:
     """Registers what fills tensors in place."""
-    _fills("uniform_", "fma((typeof_y0)({b} - {a}), (typeof_y0)rand(), (typeof_y0){a})", 0.0, 1.0)
+    private.register_kernel("uniform_", _uniform)
     _fills("normal_", "fma((typeof_y0){b}, (typeof_y0)randn(), (typeof_y0){a})", 0.0, 1.0)
     _fills("exponential_", "-log1p(-rand()) / {a}", 1.0)
     private.register_kernel("random_.from", _between)
     private.register_kernel("random_.to", _below)
     private.register_kernel("random_", _any)
     private.register_kernel("randperm.generator_out", _permutation)
+
+
+def _uniform(
+    x: torch.Tensor, low: Any = 0.0, high: Any = 1.0, *, generator: Any = None
+) -> torch.Tensor:
+    if x.numel():
+        with _drawn_by(generator):
+            random.fill_uniform(array_of(x), float(low), float(high))
+    return x
 
 
 def _below(x: torch.Tensor, high: int, *, generator: Any = None) -> torch.Tensor:
