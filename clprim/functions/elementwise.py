@@ -8,24 +8,31 @@ import numpy as np
 
 from clprim import ops
 from clprim.arrays.array import Array
-from clprim.errors import ShapeError
+from clprim.dtypes import bounds
 from clprim.language.traced_value import Value, apply
 from clprim.ops.elementwise.calls import unary
-from clprim.ops.elementwise.table import ROWS
 from clprim.ops.shared.arguments import dtype_of, is_array
 from clprim.ops.shared.dims import whole
+from clprim.ops.shared.strings import kernel
 
 
 def round(x: Any, /, decimals: int = 0, *, out: Any = None) -> Array:
-    """Returns the nearest number of so many decimals, of two the even one; integers as they are."""
+    """Returns the nearest number of so many decimals, of two the even one."""
     if isinstance(x, Value):
         return apply("rint", x)  # type: ignore[return-value]
     places = whole("round", "decimals", decimals)
-    if not places or dtype_of("round", "x", x).kind in "biu":
-        return ops.round(x, out=out)
-    if not -308 <= places <= 308:
-        raise ShapeError(f"round: decimals={places}: expected -308 to 308")
-    return ROWS["round.up_to"].operator(x, 10.0**places, out=out)
+    if places >= 0 or dtype_of("round", "x", x).kind not in "iu":
+        return ops.round(x, decimals=places, out=out)
+    if places < -19:  # more than twice the greatest integer
+        return ops.mul(x, 0, out=out)
+    return kernel(_TENS, "round_to_tens", x.dtype)(x, np.uint64(10**-places), out=out)
+
+
+_TENS = """
+    ulong a = x0 < 0 ? 0 - (ulong)x0 : (ulong)x0, n = a / w0, rest = a - n * w0;
+    n += rest > w0 - rest || (rest == w0 - rest && (n & 1));
+    y0 = x0 < 0 ? 0 - n * w0 : n * w0;
+"""
 
 
 def where(condition: Any, a: Any = None, b: Any = None, /) -> Any:
@@ -45,6 +52,10 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Arr
     """Returns elements of ``x`` brought between ``min`` and ``max``; NaN stays NaN."""
     if any(isinstance(v, Value) for v in (x, min, max)):
         return apply("clip", x, min, max)  # type: ignore[return-value]
+    if dtype_of("clip", "x", x).kind in "iu":  # what no element passes bounds nothing
+        least, greatest = bounds(x.dtype)
+        min = None if type(min) is int and min < least else min
+        max = None if type(max) is int and max > greatest else max
     if min is None and max is None:
         return unary("positive")(x, out=out)
     return ops.clamp(x, min, max, out=out)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from clprim import ops
 from clprim.arrays.array import Array
-from clprim.errors import ShapeError, quoted
+from clprim.errors import DTypeError, OutOfBoundsError, ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of, is_array
+from clprim.ops.sort.search import contained
 from clprim.plan.strides import normalize_axis
 
 
@@ -45,7 +48,7 @@ def searchsorted(x1: Array, x2: Any, /, side: str = "left", *, sorter: Any = Non
     if side not in ("left", "right"):
         raise ShapeError(f"searchsorted: side={quoted(side)}: expected 'left' or 'right'")
     line = x1 if sorter is None else ops.take(x1, sorter)
-    wanted = x2 if is_array(x2) else x1.namespace.asarray(x2, x1.dtype)
+    wanted = x2 if is_array(x2) else _by_value(x1, x2)
     return ops.searchsorted(line, wanted, right=side == "right")
 
 
@@ -53,24 +56,40 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     """Returns whether each element of ``x1`` is one of ``x2``; ``invert``: whether it is none."""
     like = x1 if is_array(x1) else x2
     dtype_of("isin", "x1 or x2", like)
-    x1, x2 = (v if is_array(v) else like.namespace.asarray(v, like.dtype) for v in (x1, x2))
-    if not x2.size:
-        found: Array = like.namespace.full(x1.shape, invert)
-        return found
-    line = sort(x2.reshape(-1))
-    places = ops.clamp(ops.searchsorted(line, x1), 0, line.size - 1)
-    there = ops.take(line, places)
-    return there != x1 if invert else there == x1
+    x1, x2 = (v if is_array(v) else _by_value(like, v) for v in (x1, x2))
+    found = contained(x1, sort(x2.reshape(-1)))
+    return ~found if invert else found
+
+
+def _by_value(like: Array, values: Any) -> Array:
+    """What the host compares with an array: in float32, which every device has, if that is it."""
+    host = np.asarray(values)
+    if host.dtype == np.float64:
+        with np.errstate(over="ignore"):
+            narrow = host.astype(np.float32)
+        host = narrow if np.array_equal(narrow, host, equal_nan=True) else host
+    found: Array = like.namespace.asarray(host)
+    return found
 
 
 def take(x: Array, /, indices: Any, axis: int | None = None) -> Array:
     """Returns elements, or slices along ``axis``, by their positions; None takes x as flat."""
     dtype_of("take", "x", x)
+    at = 0 if axis is None else normalize_axis("take", axis, x.ndim)
     if not is_array(indices):
-        indices = x.namespace.asarray(indices)
+        host = np.asarray(indices)
+        host = host if host.size or host.dtype.kind != "f" else host.astype(np.int64)
+        if host.dtype.kind not in "iu":
+            raise DTypeError(f"take: expected integers for indices, got {host.dtype}")
+        size = x.size if axis is None else x.shape[at]
+        for bound in (host.min(), host.max()) if host.size else ():
+            if not -size <= bound < size:
+                raise OutOfBoundsError(
+                    f"take: index {bound} is out of bounds for axis {axis} of size {size}"
+                )
+        indices = x.namespace.asarray(host)
     if axis is None:
         return ops.take(x, indices)
-    at = normalize_axis("take", axis, x.ndim)
     return ops.index(x, [*[None] * at, indices])
 
 
@@ -97,9 +116,19 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Array
 
 
-def unique(x: Array, /, *, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    """Returns the distinct elements in order; where each went and how often, if asked for."""
-    return ops.unique(x, True, return_inverse, return_counts)
+def unique(
+    x: Array,
+    /,
+    *,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    equal_nan: bool = True,
+) -> Any:
+    """Returns the distinct elements in order; where each went and how often, if asked for.
+
+    All NaN are one, or each is by itself if not ``equal_nan``.
+    """
+    return ops.unique(x, True, return_inverse, return_counts, equal_nan=equal_nan)
 
 
 def unique_values(x: Array, /) -> Array:

@@ -150,10 +150,16 @@ def _nearest(k: int, dtype: AnyDType) -> Pairs:
     """The k least squares of distances and whose they are: a list that stays sorted."""
     count = range(k)
     places = [f"reduce_y{k + n}" for n in count]
-    insert = [f"if (@v < reduce_y{k - 1}) {{", f"reduce_y{k - 1} = @v;", f"{places[-1]} = @p;"]
+
+    def nearer(value: str, n: int) -> str:
+        # NaN comes behind all numbers, and before what is not there, whose place is below 0.
+        a, place = f"reduce_y{n}", places[n]
+        return f"if (!({value} >= {a}) && ({value} == {value} || {place} < 0)) {{"
+
+    insert = [nearer("@v", k - 1), f"reduce_y{k - 1} = @v;", f"{places[-1]} = @p;"]
     for n in reversed(range(1, k)):
         insert += [
-            f"if (reduce_y{n} < reduce_y{n - 1}) {{",
+            nearer(f"reduce_y{n}", n - 1),
             f"typeof_reduce_y0 value = reduce_y{n}; typeof_reduce_y{k} place = {places[n]};",
             f"reduce_y{n} = reduce_y{n - 1}; {places[n]} = {places[n - 1]};",
             f"reduce_y{n - 1} = value; {places[n - 1]} = place;",
@@ -166,7 +172,7 @@ def _nearest(k: int, dtype: AnyDType) -> Pairs:
     real, int64 = value_dtype(dtype, [dtype]), np.dtype(np.int64)
     outer = Reduction(
         "y0 = x0;",
-        init=" ".join(f"reduce_y{n} = INFINITY; {p} = 0;" for n, p in enumerate(places)),
+        init=" ".join(f"reduce_y{n} = NAN; {p} = -1;" for n, p in enumerate(places)),
         step=text.replace("@v", "y0").replace("@p", "reduce_item"),
         combine=merged,
         finalize="\n".join(
@@ -183,11 +189,12 @@ def _first(dtype: AnyDType) -> Pairs:
     """The least square of a distance; its place is a number of that type, so that vectors do it."""
     outer = Reduction(
         "y0 = x0; y1 = x1;",
-        init="reduce_y0 = INFINITY; reduce_y1 = 0;",
-        step="reduce_y1 = y0 < reduce_y0 ? y1 : reduce_y1; "
-        "reduce_y0 = y0 < reduce_y0 ? y0 : reduce_y0;",
-        combine="reduce_y1 = other_y0 < reduce_y0 ? other_y1 : other_y0 > reduce_y0 ? reduce_y1 : "
-        "min(reduce_y1, other_y1); reduce_y0 = other_y0 < reduce_y0 ? other_y0 : reduce_y0;",
+        init="reduce_y0 = NAN; reduce_y1 = 0;",
+        step="reduce_y1 = y0 >= reduce_y0 || y0 != y0 ? reduce_y1 : y1; "
+        "reduce_y0 = y0 >= reduce_y0 || y0 != y0 ? reduce_y0 : y0;",
+        combine="reduce_y1 = other_y0 > reduce_y0 || other_y0 != other_y0 ? reduce_y1 : "
+        "other_y0 == reduce_y0 ? min(reduce_y1, other_y1) : other_y1; "
+        "reduce_y0 = other_y0 >= reduce_y0 || other_y0 != other_y0 ? reduce_y0 : other_y0;",
         finalize="y0 = sqrt(reduce_y0); y1 = reduce_y1;",
         result_type=(dtype, np.dtype(np.int64)),
     )
@@ -198,9 +205,8 @@ def _first(dtype: AnyDType) -> Pairs:
 def nearest(x: Any, y: Any, k: int = 1) -> tuple[Array, Array]:
     """Returns the k nearest points of y to every point of x, the nearest first.
 
-    Nothing of the size of all pairs is stored. Of points as near the first one is taken. Distances
-    that are NaN are no neighbours: where there are too few others, a distance is infinite and its
-    index 0.
+    Nothing of the size of all pairs is stored. Of points as near the first one is taken; those
+    whose distance is NaN come last, behind infinite ones.
 
     Args:
         x: (…, M, D), of floating-point numbers.

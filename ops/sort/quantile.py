@@ -182,11 +182,16 @@ def mode(
     return (found[0], found[1]) if keepdim else without(at, found[0], found[1])
 
 
+# Where there is nothing between, infinities are not asked how far apart they are.
+_LINEAR = """
+    typeof_y0 apart = high - low;
+    y0 = !(part > 0) ? low : isfinite(apart) ? low + apart * part : low * (1 - part) + high * part;
+"""
 _BETWEEN = {
-    "linear": "y0 = low + (high - low) * part;",
+    "linear": _LINEAR,
     "lower": "y0 = low;",
     "higher": "y0 = part > 0 ? high : low;",
-    "midpoint": "y0 = part > 0 ? low + (high - low) / 2 : low;",
+    "midpoint": "part = part > 0 ? 0.5f : 0;" + _LINEAR,
     "nearest": "y0 = part > 0.5 || (part == 0.5 && below % 2 == 1) ? high : low;",
 }
 

@@ -39,6 +39,9 @@ def searchsorted(
 ) -> Array:
     """Returns where values would be put into sorted lines, as `torch.searchsorted` does.
 
+    Numbers compare by their values, whatever their dtypes, and NaN comes behind all others, as in
+    NumPy.
+
     Args:
         sorted_sequence: One line, or an array of lines along its last axis.
         values: What to look for; beside several lines of the same shape but for the last axis.
@@ -80,10 +83,61 @@ def searchsorted(
         lines.append(sorter)
         place = f"at_x2({places(ndim, {ndim - 1: 'middle'})})"
     element = f"at_x1({places(ndim, {ndim - 1: place})})"
-    after = right or side == "right"
-    text = lower_bound(f"size_x1({ndim - 1})", element, "x0", after=after) + "y0 = low;"
+    dtypes, after = (sorted_sequence.dtype, values.dtype), right or side == "right"
+    text = _place(*dtypes, f"size_x1({ndim - 1})", element, after=after) + "y0 = low;"
     operator = kernel(text, what, np.dtype(np.int32 if out_int32 else np.int64))
     return operator(values, *lines)
+
+
+def contained(x: Array, line: Array) -> Array:
+    """Returns whether each element of ``x`` is one of a sorted line, by value; NaN never is."""
+    before, behind = (
+        _place(line.dtype, x.dtype, "size_x1(0)", "at_x1(middle)", after=after)
+        for after in (False, True)
+    )
+    text = f"long first; {{ {before} first = low; }} {behind} y0 = low > first && x0 == x0;"
+    return kernel(text, "isin", np.dtype(np.bool_))(x, line)
+
+
+def _place(line: Any, value: Any, length: str, element: str, *, after: bool) -> str:
+    """C that declares ``low``: how many of a sorted line come before ``x0``, by their values.
+
+    Args:
+        line: The dtype of the line.
+        value: That of ``x0``.
+        length: Of the line.
+        element: The element at ``middle``.
+        after: Whether equal elements count as well.
+    """
+    start, end, wanted = "0", length, "typeof_x0 wanted = x0;"
+    unsigned = [d.name == "uint64" for d in (line, value)]
+    longs = ["ulong" if u else "long" for u in unsigned]
+    real = [d.kind not in "biu" for d in (line, value)]
+    if real[1] and not real[0]:
+        # What is no integer stands between two of them.
+        least, end_of = ("0", "0x1p64f") if unsigned[0] else ("-0x1p63f", "0x1p63f")
+        start, end = f"x0 < {end_of} ? 0 : {length}", f"x0 < {least} ? 0 : {length}"
+        wanted = f"{longs[0]} wanted = ({longs[0]}){'floor' if after else 'ceil'}(x0);"
+    elif real[0] and not real[1]:
+        to = "double" if line == np.float64 else "float"
+        wanted = f"{to} wanted = convert_{to}_{'rtn' if after else 'rtp'}(({longs[1]})x0);"
+    elif unsigned[0] and value.kind == "i":
+        end, wanted = f"x0 < 0 ? 0 : {length}", "ulong wanted = x0;"
+    elif unsigned[1] and line.kind == "i":
+        start, wanted = f"x0 > {2**63 - 1}UL ? {length} : 0", "long wanted = x0;"
+    ahead = f"{element} <{'=' * after} wanted"
+    if all(real):
+        first = "wanted != wanted" if after else f"(wanted != wanted && {element} == {element})"
+        ahead += f" || {first}"
+    return f"""
+        long low = {start}, high = {end};
+        {wanted}
+        while (low < high) {{
+            long middle = low + (high - low) / 2;
+            if ({ahead}) low = middle + 1;
+            else high = middle;
+        }}
+    """
 
 
 @operator(torch="bucketize.Tensor")

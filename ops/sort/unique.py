@@ -73,6 +73,7 @@ def unique(
     *,
     return_index: bool = ...,
     axis: int | None = ...,
+    equal_nan: bool = ...,
 ) -> Array | tuple[Array, ...]: ...
 @operator()
 def unique(
@@ -84,10 +85,11 @@ def unique(
     *,
     return_index: bool = False,
     axis: int | None = None,
+    equal_nan: bool = False,
 ) -> Array | tuple[Array, ...]:
     """Returns the distinct elements of an array in order, or the distinct slices along an axis.
 
-    Each NaN is by itself. Slices are in lexicographic order. The host waits for their number.
+    Slices are in lexicographic order. The host waits for their number.
 
     Args:
         x: An array.
@@ -98,6 +100,7 @@ def unique(
         return_index: Whether to return as well, behind the elements as NumPy does, where each
             occurs first.
         axis: Another name of ``dim``.
+        equal_nan: Whether elements that are NaN are one, as NumPy has it; else each is by itself.
 
     Returns:
         The elements or slices, or a tuple.
@@ -133,7 +136,8 @@ def unique(
         found += [empty] if return_counts else []
         return found[0] if len(found) == 1 else tuple(found)
     values, order = sort(flat, 0)
-    text = "y0 = coord(0) == 0 || at_x0(coord(0)) != at_x0(coord(0) - 1);"
+    text = "typeof_x0 a = at_x0(coord(0)), b = at_x0(coord(0) ? coord(0) - 1 : 0);"
+    text += f"y0 = coord(0) == 0 || (a != b{' && (a == a || b == b)' if equal_nan else ''});"
     flags = kernel(text, "unique", np.dtype(np.bool_))(values, shape=values.shape)
     numbers, count = numbered(flags)
     line = (count,)
