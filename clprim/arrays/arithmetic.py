@@ -12,7 +12,7 @@ import pyopencl.array as cl_array
 
 from clprim import dtypes
 from clprim.arrays.array import Array
-from clprim.arrays.expressions import SIGNS, comparison, statements
+from clprim.arrays.expressions import GRADIENTS, SIGNS, comparison, renamed, statements
 from clprim.arrays.operators import Arithmetic, Operators
 from clprim.dtypes import NO_ARRAY, AnyDType, require_real
 from clprim.errors import DTypeError, OverlapError, quoted, upload_hint
@@ -46,10 +46,12 @@ _UNARY = {
 
 
 @lru_cache(maxsize=256)
-def _operator(expr: str, name: str, result: Any) -> Callable[..., Array]:
+def _operator(
+    expr: str, name: str, result: Any, gradient: str | None = None
+) -> Callable[..., Array]:
     # OpenCL C has functions `remainder` and `fmod`, so no kernel can be called that.
     name = {"remainder": "modulo", "fmod": "fmod_of"}.get(name, name)
-    return Pointwise(expr, name=name, result_type=result)
+    return Pointwise(expr, name=name, result_type=result, gradient=gradient)
 
 
 _fill = Pointwise("y0 = w0;", name="fill")
@@ -145,9 +147,11 @@ def _binary_operator(
     expr = _BINARY.get(name) or f"{_OPERANDS} {statements(name, common)}"
     label = "x1" if is_array else "w0"
     expr = expr.replace("@", label)
+    places = (label, "x0") if swapped else ("x0", label)
     if swapped:
         expr = _swap(expr, label)
-    return _operator(expr, name, common), common
+    gradient = GRADIENTS.get(name) if common.kind not in "biu" else None
+    return _operator(expr, name, common, renamed(gradient, *places)), common
 
 
 def _apart(operator: Callable[..., Array], *given: Any, out: Any) -> Array:

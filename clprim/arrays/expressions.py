@@ -6,6 +6,7 @@ Operands are called ``a`` and ``b`` and have the result's type. Kinds are NumPy'
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from clprim.dtypes import AnyDType
@@ -103,6 +104,24 @@ def statements(name: str, dtype: AnyDType) -> str | None:
     """
     found = _STATEMENTS.get(name)
     return None if found is None else found(kind_of(dtype), 8 * dtype.itemsize)
+
+
+#: Gradients by hand, in `x0` and `x1`: at multiples, whose sign is set, and beside quotients that
+#: round to whole numbers, what derives takes no step for a slope.
+GRADIENTS = {
+    name: "gx0 = gy0; gx1 = -gy0 * rint((x0 - y0) / x1);" for name in ("remainder", "fmod")
+}
+
+
+def renamed(text: str | None, a: str, b: str) -> str | None:
+    """Returns C in ``x0`` and ``x1``, gradients too, with other names of the two.
+
+    Example:
+        >>> renamed("gx0 = gy0 * x1;", "w0", "x0")
+        'gw0 = gy0 * x0;'
+    """
+    names = {"x0": a, "x1": b}
+    return text and re.sub(r"(?<![a-fh-z])x[01]\b", lambda found: names[found[0]], text)
 
 
 #: Of operators that are one of C's, by NumPy's names.

@@ -32,8 +32,9 @@ _TIES["min"] = tuple(  # type: ignore[assignment]
     text.replace(">", "<").replace("lowest", "highest") for text in _TIES["max"]
 )
 _PRODUCT = (
-    "reduce_y0 = 1; reduce_y1 = 0;",
-    "reduce_y0 *= y0 == 0 ? (typeof_y0)1 : y0; reduce_y1 += y0 == 0 ? (typeof_y0)1 : 0;",
+    "reduce_y0 = 1; reduce_y1 = 0; reduce_y2 = 0;",
+    "reduce_y0 *= y0 == 0 ? (typeof_y0)1 : y0; reduce_y1 += y0 == 0 ? (typeof_y0)1 : 0; "
+    "reduce_y2 += y0 == 0 ? y0 : 0;",
     None,
 )
 
@@ -86,7 +87,7 @@ class PartialStages:
             n = int(name[1:])
             kind = folded.kept[n].kind
             texts = _PRODUCT if kind == "product" else _TIES[kind]
-            families = ("rest", "zeros") if kind == "product" else ("reduce_y", "ties")
+            families = ("rest", "zeros", "nulls") if kind == "product" else ("reduce_y", "ties")
             operator, operands = self._folding(folded, values, name, texts, dtype)
             made_here = tuple((f"{family}{n}", None) for family in families)
             stages.append(GradientStage(operator, operands, options, made_here))

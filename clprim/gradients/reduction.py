@@ -96,9 +96,6 @@ class ReductionGradient(OperatorGradient):
             wrt: Names of arguments; ``x`` and a number for the gradients too, behind the arrays.
                 Every floating array by default.
 
-        Raises:
-            DefinitionError: It is not known: that of a product of elements.
-
         Example:
             >>> import numpy as np, clprim as cp
             >>> cubes = cp.Reduction(

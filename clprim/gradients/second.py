@@ -209,15 +209,8 @@ class SecondOfReduction(SecondGradient):
     """
 
     def __init__(self, first: ReductionGradient, wrt: Any = None) -> None:
-        folded, names = first._definite()
+        _, names = first._definite()
         super().__init__(first, names, wrt)
-        for name in folded.taken.gradients:
-            if folded.kept[int(name[1:])].kind == "product":
-                raise first.definition.step.error(
-                    f"reduce_y{name[1:]}",
-                    "the second derivative of a product of elements is not known where one is 0; "
-                    "give the sum of their logarithms",
-                )
 
     def __call__(
         self, *args: Any, grad: Any = None, axis: Any = None, keepdims: bool = False

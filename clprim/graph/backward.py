@@ -17,7 +17,7 @@ from clprim.errors import ClprimError, DefinitionError
 from clprim.gradients.arguments import is_floating
 from clprim.graph.adjoints import Adjoints
 from clprim.graph.graph import Buffer, Node, Uses, buffer_of, same_place
-from clprim.graph.spans import Span
+from clprim.graph.spans import Span, arrays_in
 from clprim.graph.trace import Trace
 from clprim.plan.strides import Operand, dense_strides, memory_order, shares_memory
 from clprim.pointwise import Pointwise
@@ -291,7 +291,8 @@ class Walk:
         """Adds an operator's gradients; returns whether its rule is enough."""
         trace, rule = self._trace, span.rule
         results = [
-            trace.operand(r) if isinstance(r, Array) and r.size else None for r in span.results
+            trace.operand(r) if isinstance(r, Array) and r.size else None
+            for r in span.results[: rule.grads]
         ]
         first, last = min(places), max(places)
 
@@ -301,16 +302,18 @@ class Walk:
 
         if any(map(active, span.others())):
             return False
-        if any(r is not None and self.adjoints.of(r) is not None for r in results[rule.grads :]):
+        written = {buffer_of(w) for node in span.nodes for w in node.writes}
+        more = [trace.operand(a) for a in arrays_in(span.results[rule.grads :]) if a.size]
+        if any(buffer_of(o) in written and self.adjoints.of(o) is not None for o in more):
             return False
-        grads = [None if r is None else self._taken(r, first) for r in results[: rule.grads]]
+        grads = [None if r is None else self._taken(r, first) for r in results]
         if all(g is None for g in grads) or not any(
             active(a) for row in span.arrays() for a in row
         ):
             return True
         filled = [
             full(r.shape, 0, r.dtype) if g is None and r is not None else g
-            for r, g in zip(results[: rule.grads], grads, strict=True)
+            for r, g in zip(results, grads, strict=True)
         ]
         found = span.gradients(
             lambda a: self.value(trace.operand(a), first) if a.size else a,

@@ -16,6 +16,7 @@ from clprim.graph.graph import Node
 from clprim.grouped import Grouped
 from clprim.grouped import Options as GroupedOptions
 from clprim.plan.strides import Operand, dense_strides, memory_order
+from clprim.pairs import Pairs
 from clprim.pointwise import Pointwise
 from clprim.reduction import Options as ReductionOptions
 from clprim.reduction import Reduction
@@ -141,6 +142,20 @@ def _of_pieces(call: Call) -> Gradients:
     ]
 
 
+def _of_pairs(call: Call) -> Gradients:
+    node = call.node
+    gradient = _gradient_of_pairs(node.primitive, _names(call))
+    arrays = [call.read(n) for n in range(len(node.reads))]
+    (axis,) = node.options
+    return _in_order(call, gradient(*arrays, *node.numbers, grad=tuple(call.grads), axis=axis))
+
+
+@lru_cache(maxsize=256)
+def _gradient_of_pairs(pairs: Any, names: tuple[str, ...]) -> Any:
+    return pairs.gradient(names)
+
+
+DERIVATIVES[Pairs] = Derivative(_of_pairs)
 DERIVATIVES[Pointwise] = Derivative(_of_pointwise)
 DERIVATIVES[Reduction] = Derivative(_of_reduction)
 DERIVATIVES[Grouped] = Derivative(_of_groups)

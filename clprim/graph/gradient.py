@@ -17,11 +17,14 @@ from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.gradients.arguments import is_floating
 from clprim.graph.backward import Walk
 from clprim.graph.jit import Function
+from clprim.plan.strides import elements_of
 from clprim.pointwise import Pointwise
 from clprim.runtime import tracing
 from clprim.runtime.device import current_device
 
 _COPY = Pointwise("y0 = x0;", name="copy")
+#: Of an argument, or which of ``*args`` or ``**options`` it is.
+Name = str | tuple[str, int | str]
 
 
 class Gradient(Function):
@@ -52,17 +55,19 @@ class Gradient(Function):
         start, spans = len(trace.nodes), trace.spans
         if spans is None:
             trace.spans = {}
+        trace.depth += 1
         try:
             value = self._differentiated(*bound.args, **bound.kwargs)
             found = trace.spans
         finally:
+            trace.depth -= 1
             trace.spans = spans
         _check_value(what, value)
         operands = [trace.operand(array) for array in arrays if array.size]
         walk = Walk(what, device, trace, start, found, operands)
         gradients = iter(walk.gradients(value, arrays))
         given = bound.arguments
-        made = tuple(_like(given[name], gradients, lambda _: None) for name in self._wrt)
+        made = tuple(_like(_at(given, name), gradients, lambda _: None) for name in self._wrt)
         return value, made[0] if self._one else made
 
     def _apart(self, given: dict[str, Any]) -> list[Array]:
@@ -74,8 +79,10 @@ class Gradient(Function):
         places = Counter(id(a.base_data) for _, a in _arrays("", [*given.values()]))
         found: list[Array] = []
         for name in self._wrt:
-            inside = [*_arrays(name, given[name])]
-            for label, array in inside or [(name, given[name])]:
+            value = _at(given, name)
+            label = name if isinstance(name, str) else f"{name[0]}[{name[1]!r}]"
+            inside = [*_arrays(label, value)]
+            for label, array in inside or [(label, value)]:
                 if not isinstance(array, cl_array.Array) or not is_floating(array.dtype):
                     kind = array.dtype if inside else quoted(array)
                     raise DTypeError(
@@ -84,8 +91,32 @@ class Gradient(Function):
                     )
             own = [_COPY(a) if places[id(a.base_data)] > 1 else a for _, a in inside]
             found += own
-            given[name] = _like(given[name], iter(own), lambda value: value)
+            made = _like(value, iter(own), lambda value: value)
+            if isinstance(name, str):
+                given[name] = made
+            else:
+                group, place = name
+                several = dict(given[group]) if isinstance(place, str) else [*given[group]]
+                several[place] = made
+                given[group] = several if isinstance(place, str) else tuple(several)
         return found
+
+
+def _at(given: dict[str, Any], name: Name) -> Any:
+    """The argument of a name, or one of those that ``*args`` or ``**options`` collect.
+
+    Raises:
+        DefinitionError: The call has none.
+    """
+    if isinstance(name, str):
+        return given[name]
+    group, place = name
+    try:
+        return given[group][place]
+    except (IndexError, KeyError):
+        raise DefinitionError(
+            f"value_and_grad: wrt= names {group}[{place!r}], of which the call has no argument"
+        ) from None
 
 
 def _arrays(label: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -129,21 +160,33 @@ def _check_value(what: str, value: Any) -> None:
         raise DTypeError(f"value_and_grad of {what}: it returned {value.dtype}, expected floats")
 
 
-def _checked(function: Any, wrt: Any) -> tuple[tuple[str, ...], bool]:
+def _checked(function: Any, wrt: Any) -> tuple[tuple[Name, ...], bool]:
     """Returns the names of the arguments that gradients are of, and whether one was asked for."""
     if not callable(function):
         raise DefinitionError(f"value_and_grad: expected a function, got {quoted(function)}")
     what = getattr(function, "__name__", "function")
     parameters = inspect.signature(function).parameters.values()
-    ordered = [p.name for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    ordered = [p.name for p in parameters if p.kind in by_place]
     known = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+    several = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+    options = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
     one = isinstance(wrt, str) or is_integer(wrt)
-    found: list[str] = []
-    for each in (wrt,) if one else wrt:
-        name = each
-        if is_integer(each) and -len(ordered) <= each < len(ordered):
+    asked = (wrt,) if one else elements_of(wrt)
+    if not asked:
+        raise DefinitionError(
+            f"value_and_grad of {what}: wrt={quoted(wrt)}: expected names or positions of arguments"
+        )
+    found: list[Name] = []
+    for each in asked:
+        name: Any = each
+        if is_integer(each) and several and each >= len(ordered):
+            name = several, each - len(ordered)
+        elif is_integer(each) and (0 if several else -len(ordered)) <= each < len(ordered):
             name = ordered[each]
-        if not isinstance(name, str) or name not in known or name in found:
+        elif isinstance(each, str) and options and each not in known:
+            name = options, each
+        if isinstance(name, str | bytes) and name not in known or is_integer(name) or name in found:
             listed = ", ".join(known) or "none"
             raise DefinitionError(
                 f"value_and_grad of {what}: wrt={quoted(wrt)}: {quoted(each)} is no other one of "
@@ -166,7 +209,8 @@ def value_and_grad(
     Args:
         function: Plain Python over arrays, as in `jit`; it returns a scalar: an array of one
             element, as a loss is.
-        wrt: Positions or names of arguments, arrays or lists and dicts of arrays.
+        wrt: Positions or names of arguments, arrays or lists and dicts of arrays; positions count
+            on into ``*args``.
         memory: Bytes that all between kernels may take: beyond that values which the gradients
             need are computed again, with the same bits, as few and as cheap ones as may be. Inside
             `jit` it holds for all of that graph. `explain` says what came of it; where it is too

@@ -41,6 +41,8 @@ class Rule:
         aside: Names of arguments that no gradient passes: running statistics.
         when: Of the operator's arguments: whether the rule holds.
         instead: Computes the same of nodes that have gradients, and takes the operator's place.
+        twice: Likewise, where a gradient of a gradient is asked for, from one object with all
+            arguments; or None, of calls that it does not know.
     """
 
     wrt: str = "x"
@@ -52,6 +54,7 @@ class Rule:
     aside: str = ""
     when: Callable[[Mapping[str, Any]], bool] | None = None
     instead: Callable[..., Any] | None = None
+    twice: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +111,7 @@ class Span:
         for name in ("sizes", "input_shape", "input_size"):
             known[name] = first.shape
         known = {"input": first} | known
-        known |= {"grad": grads[0], "output_mask": mask}
+        known |= {"given": dict(known), "grad": grads[0], "output_mask": mask}
         known |= dict.fromkeys(("output", "result"), results[0])
         more = rule.made.split()
         known |= zip(more, results[len(results) - len(more) :], strict=True)
@@ -130,6 +133,8 @@ def arrays_in(value: Any) -> list[Any]:
         return [value.array]
     if isinstance(value, (tuple, list)):
         return [array for each in value for array in arrays_in(each)]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [a for f in dataclasses.fields(value) for a in arrays_in(getattr(value, f.name))]
     return []
 
 
@@ -180,6 +185,14 @@ def differentiable(
         snippet, numbers, out = given.get("epilogue"), given.get("epilogue_args"), given.get("out")
         if snippet is not None:
             given |= {"epilogue": None, "epilogue_args": (), "out": None}
+        if rule.twice is not None and trace.depth > 1 and given.get("out") is None:
+            composed = rule.twice(SimpleNamespace(**given))
+            if composed is not None:
+                several = isinstance(composed, tuple)
+                first, *rest = composed if several else (composed,)
+                if snippet is not None:
+                    first = epilogue(first, snippet, numbers, out)
+                return (first, *rest) if several else first  # type: ignore[return-value]
         if rule.told:
             given[rule.told] = True
         spans, trace.spans, start = trace.spans, None, len(trace.nodes)

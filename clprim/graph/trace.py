@@ -39,12 +39,14 @@ class Trace:
         nodes: The calls.
         spans: Where gradients are asked for: operators that have their own, by the ids of nodes.
         budget: Bytes that temporaries may take together; None: any.
+        depth: How many gradients are asked for of what is called now, one of the other.
     """
 
     def __init__(self, arrays: Sequence[Any]) -> None:
         self.nodes: list[Node] = []
         self.spans: dict[int, Span] | None = None
         self.budget: int | None = None
+        self.depth = 0
         self._known: dict[int, Buffer] = {}
         self._alive: list[Any] = []  # as long as an id stands for memory
         for array in arrays:

@@ -7,6 +7,7 @@ With f: "a segment begins among these elements", pairs (f, p) merge by
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from clprim.language.composed import Composed, Piece
@@ -57,9 +58,9 @@ def _finalize(plain: ReductionDefinition, mark: str, *, exclusive: bool) -> str:
 
 
 def _copied(snippet: Snippet, own: dict[str, str]) -> Composed:
-    """The snippet on copies of partials, whose types keep their names."""
+    """The snippet on copies of partials, whose types and ends keep their names."""
     text = renamed(snippet, own)
-    return Composed(text.replace("typeof_segments_own_", "typeof_scan_y"), text.pieces)
+    return Composed(re.sub(r"(?<=[tf]_)segments_own_", "scan_y", text), text.pieces)
 
 
 def _joined(*parts: str) -> Composed:

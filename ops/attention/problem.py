@@ -59,7 +59,9 @@ class Problem:
         if self.groups > 1:
             heads = (*heads[:-1], query.shape[-3])
         if batch != heads:
-            raise _unfit(what, query, key, value)
+            shared = len(batch) == len(heads) and not batch[-1] % max(heads[-1], 1)
+            hint = "; enable_gqa=True lets heads of query share one of key and value"
+            raise _unfit(what, query, key, value, hint if shared and not enable_gqa else "")
         self.dropout = real(what, "dropout_p", dropout_p)
         if not 0 <= self.dropout <= 1:
             raise ShapeError(f"{what}: dropout_p={dropout_p} is no probability: expected 0 to 1")
@@ -145,8 +147,9 @@ class Problem:
         return [self.dropout, 1 / kept if kept else 0.0] if self.dropout else []
 
 
-def _unfit(what: str, *arrays: Any) -> ShapeError:
-    return ShapeError(f"{what}: query, key, value of shapes {_shapes(*arrays)} do not fit")
+def _unfit(what: str, query: Any, key: Any, value: Any, hint: str = "") -> ShapeError:
+    shapes = _shapes(query, key, value)
+    return ShapeError(f"{what}: query, key, value of shapes {shapes} do not fit{hint}")
 
 
 def _shapes(*arrays: Any) -> str:

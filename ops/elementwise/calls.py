@@ -11,7 +11,7 @@ import numpy as np
 from clprim.arrays.arithmetic import binary, copy
 from clprim.arrays.arithmetic import unary as arithmetic_of_one
 from clprim.arrays.array import Array
-from clprim.arrays.expressions import TRUTHS
+from clprim.arrays.expressions import TRUTHS, renamed
 from clprim.dtypes import AnyDType, adapted, promote, scalar_dtype
 from clprim.errors import DTypeError, ShapeError, upload_hint
 from clprim.ops.elementwise.row import SAME, Row, gradient, gradient_of_result
@@ -43,7 +43,8 @@ def arithmetic(what: str, name: str, a: Any, b: Any, out: Any, dtype: Any = None
 def _operator_of_two(row: Row, a: bool, b: bool, dtype: AnyDType) -> Pointwise:
     left, right = "x0" if a else "w0", "w0" if not b else "x1" if a else "x0"
     text = f"const typeof_y0 a = {left}, b = {right}; {row.text(dtype=dtype)}"
-    return Pointwise(text, name=row.kernel, result_type=dtype)
+    by_hand = None if dtype.kind in "biu" else renamed(row.gradient, left, right)
+    return Pointwise(text, name=row.kernel, result_type=dtype, gradient=by_hand)
 
 
 def of_two(row: Row, a: Any, b: Any, out: Any) -> Array:

@@ -74,13 +74,24 @@ _OF_NUMBERS = {float: np.float32, int: np.int64, bool: np.bool_}
 
 @lru_cache(maxsize=16)
 def _clamp(low: str, high: str) -> Operator:
-    """A NaN fails both comparisons and comes through; so does one among the bounds."""
+    """A NaN fails both comparisons and comes through; so does one among the bounds.
+
+    Its gradient is PyTorch's: that of ``x`` from bound to bound, and none of NaN.
+    """
     steps = ["typeof_y0 x = x0;"]
     if low:
         steps.append(f"typeof_y0 low = {low}; x = x >= low || x != x ? x : low;")
     if high:
         steps.append(f"typeof_y0 high = {high}; x = x <= high || x != x ? x : high;")
-    return Pointwise(" ".join([*steps, "y0 = x;"]), name="clamp_of")
+    text = " ".join([*steps, "y0 = x;"])
+    both = low and high
+    inside = [f"x0 {sign} {bound}" for sign, bound in ((">=", low), ("<=", high)) if bound]
+    slopes = [f"gx0 = {' && '.join(inside)} ? gy0 : 0;"]
+    if low:
+        slopes.append(f"g{low} = x0 < {low}{f' && {low} < {high}' * bool(both)} ? gy0 : 0;")
+    if high:
+        slopes.append(f"g{high} = x0 > {high}{f' || {high} < {low}' * bool(both)} ? gy0 : 0;")
+    return Pointwise(text, name="clamp_of", gradient=" ".join(slopes))
 
 
 @operator(sample="x, 0, 1")

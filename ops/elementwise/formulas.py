@@ -22,6 +22,23 @@ def sigmoid_of(x: str, name: str = "s") -> str:
     )
 
 
+# Of logaddexp: shares of the exponentials, of which none overflows.
+SHARES = (
+    "typeof_gy0 d = x0 - x1, e = {exp}(-fabs(d)), s = 1 / (1 + e); "
+    "gx0 = gy0 * (d < 0 ? e * s : s); gx1 = gy0 * (d < 0 ? s : e * s);"
+)
+
+
+def greater(less: str) -> str:
+    """Returns the gradient of the operand that is chosen, as PyTorch shares it.
+
+    Args:
+        less: How an operand that is not chosen compares with the other.
+    """
+    share = "gx{} = x{} " + less + " x{} ? 0 : x0 == x1 ? gy0 / 2 : gy0;"
+    return f"{share.format(0, 0, 1)} {share.format(1, 1, 0)}"
+
+
 # Giles, Approximating the erfinv function, 2010, for float32, and Winitzki's approximation (2008)
 # for what only float64 holds so near 1; two steps of Newton's method, or four, make its digits.
 _CENTRE = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,

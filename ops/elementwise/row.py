@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from clprim.arrays.expressions import renamed
 from clprim.dtypes import AnyDType
 from clprim.language.definition import is_taken
 from clprim.ops.shared.arguments import Operator, by_kind
@@ -105,7 +106,8 @@ class Row:
     @cached_property
     def with_number(self) -> Pointwise:
         """What computes it of an array and a number, where operands may change places."""
-        return Pointwise(self._of_arrays("w0"), name=self.kernel)
+        gradient = renamed(self.gradient, "x0", "w0")
+        return Pointwise(self._of_arrays("w0"), name=self.kernel, gradient=gradient)
 
     @cached_property
     def operator(self) -> Operator:

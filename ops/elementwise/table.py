@@ -326,12 +326,12 @@ PAIRS = (
     _pair("logaddexp", "log(exp(a) + exp(b)), without overflow; of infinities the greater one",
         "const typeof_y0 d = fabs(a - b); y0 = a == b ? a + (typeof_y0)0.6931471805599453 : "
         "(a > b ? a : b) + log1p(exp(-d)) + (d != d ? d : 0);",
-        gradient="gx0 = gy0 / (1 + exp(x1 - x0)); gx1 = gy0 / (1 + exp(x0 - x1));",
+        gradient=formulas.SHARES.format(exp="exp"),
         backward=" in both arrays", numpy="logaddexp"),
     _pair("logaddexp2", "the logarithm to base 2 of 2^a + 2^b, without overflow; see `logaddexp`",
         "const typeof_y0 d = fabs(a - b); y0 = a == b ? a + 1 : (a > b ? a : b) + "
         "log1p(exp2(-d)) * (typeof_y0)1.4426950408889634 + (d != d ? d : 0);",
-        gradient="gx0 = gy0 / (1 + exp2(x1 - x0)); gx1 = gy0 / (1 + exp2(x0 - x1));",
+        gradient=formulas.SHARES.format(exp="exp2"),
         backward=" in both arrays"),
     _pair("xlog1py", "a · log(1 + b), accurate for b near 0: 0 where a is 0, but for a b of NaN",
         "y0 = b != b ? b : a == 0 ? 0 : a * log1p(b);", gradient="""
@@ -362,9 +362,11 @@ Example:
     # The first of equals is chosen, whose zeros may differ in sign.
     _pair("maximum", "the greater of two elements, or NaN where either is",
         "y0 = a >= b || a != a ? a : b;", commutes=True, integers=SAME, numpy="maximum",
+        gradient=formulas.greater("<"), slope="halves where both are equal",
         onnx="Max"),
     _pair("minimum", "the lesser of two elements, or NaN where either is",
         "y0 = a <= b || a != a ? a : b;", commutes=True, integers=SAME, numpy="minimum",
+        gradient=formulas.greater(">"), slope="halves where both are equal",
         onnx="Min"),
     _pair("fmax", "the greater of two elements, or the one that is not NaN",
         "y0 = a >= b || b != b ? a : b;", commutes=True, integers=SAME, numpy="fmax"),

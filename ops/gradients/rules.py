@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
-from functools import partial
-from types import SimpleNamespace
+from functools import partial, wraps
 from typing import Any
 
+import numpy as np
+
 from clprim.arrays.array import Array
-from clprim.arrays.creation import ones_like, zeros
+from clprim.arrays.creation import asarray, ones_like, zeros
 from clprim.call.packed import matrix_of
 from clprim.errors import DefinitionError
 from clprim.graph.spans import Rule, differentiable
+from clprim.ops.gradients import composed
 from clprim.ops.gradients.contractions import SUM, apply_epilogue
 from clprim.ops.shared.arguments import is_array
 from clprim.ops.shared.epilogue import split_arguments
@@ -50,7 +53,19 @@ interpolate unfold gather take_along_dim take index index_select: x
 masked_fill: x
 cumprod logcumsumexp: x
 embedding_bag: weight per_sample_weights
+cumulative_trapezoid: y x
 """)
+
+# Backward operators that only move, pick or scale, and what they are the backward operators of: the
+# gradient of each is the other one.
+_LINEAR = (
+    "avg_pool1d avg_pool2d avg_pool3d pad gather index_select take index take_along_dim"
+)
+# Operators that are made of others where gradients of gradients are asked for.
+_COMPOSED = (
+    "layer_norm group_norm rms_norm instance_norm local_response_norm cumprod logcumsumexp "
+    "scaled_dot_product_attention batch_norm_train cumulative_trapezoid"
+)
 
 
 # Of those that return more where a flag asks for it, or always: the flag, and what it is.
@@ -72,8 +87,9 @@ _CELLS = {"lstm_cell": 2, "gru_cell": 1, "rnn_tanh_cell": 1, "rnn_relu_cell": 1}
 _DROPOUTS = "dropout dropout1d dropout2d dropout3d"
 
 
-def _rules(ops: Mapping[str, Any]) -> dict[str, Rule]:
+def _rules(namespace: Mapping[str, Any]) -> dict[str, Rule]:
     """Returns the rules of operators, by name."""
+    ops = _Names(namespace)
     found = {name: Rule(wrt, ops[f"{name}_backward"]) for name, wrt in _PLAIN.items()}
     found |= {
         name: Rule(more[0], ops[f"{name}_backward"], *more[1:]) for name, more in _MORE.items()
@@ -84,6 +100,8 @@ def _rules(ops: Mapping[str, Any]) -> dict[str, Rule]:
         when=lambda given: bool(given["use_input_stats"]),
     )
     found["cumprod"] = replace(found["cumprod"], when=_forward)
+    for name in _LINEAR.split():
+        found[f"{name}_backward"] = Rule("grad", ops[name], aside="x")
     backward = ops["batch_norm_backward"]
     found["batch_norm_train"] = Rule(
         "x weight bias",
@@ -107,7 +125,8 @@ def _rules(ops: Mapping[str, Any]) -> dict[str, Rule]:
     for name in _DROPOUTS.split():
         found[name] = Rule(instead=partial(_dropped, ops[name]))
     for name, (wrt, call) in _ways(ops).items():
-        found[name] = Rule(wrt, call, known=True, when=_one_axis if name == "median" else None)
+        aside = "x input" if name.endswith("_backward") else ""
+        found[name] = Rule(wrt, call, known=True, aside=aside)
     found["scaled_dot_product_attention"] = Rule(
         "query key value attn_mask",
         partial(_attention, ops["scaled_dot_product_attention_backward"]),
@@ -115,15 +134,16 @@ def _rules(ops: Mapping[str, Any]) -> dict[str, Rule]:
         known=True,
         when=lambda given: not given["dropout_p"],
     )
+    for name in _COMPOSED.split():
+        found[name] = replace(found[name], twice=getattr(composed, name))
+    for n in (1, 2, 3):
+        pool = f"lp_pool{n}d"
+        found[pool] = replace(found[pool], twice=partial(composed.lp_pool, n))
     return found
 
 
 def _forward(given: Mapping[str, Any]) -> bool:
     return not (given["exclusive"] or given["reverse"])
-
-
-def _one_axis(given: Mapping[str, Any]) -> bool:
-    return given["dim"] is not None or given["axis"] is not None
 
 
 def _recurrent(backward: Callable[..., Any], c: Any) -> Any:
@@ -150,27 +170,71 @@ def _attention(backward: Callable[..., Any], c: Any) -> Any:
     return found if wanted else (*found, None)
 
 
-def _ways(ops: Mapping[str, Any]) -> dict[str, tuple[str, Callable[[Any], Any]]]:
+def _ways(ops: _Names) -> dict[str, tuple[str, Callable[[Any], Any]]]:
     """Rules of operators whose backward operators take other arguments, or have other names."""
-    call = SimpleNamespace(**ops)
+    call = ops
+
+    def settings(c: Any) -> dict[str, Any]:
+        return {key: getattr(c, key) for key in ("stride", "padding", "dilation", "groups")}
 
     def convolved(rank: int) -> Callable[[Any], Any]:
         to_input, to_weight = ops[f"conv{rank}d_input"], ops[f"conv{rank}d_weight"]
 
         def backward(c: Any) -> Any:
-            keys = ("stride", "padding", "dilation", "groups")
-            how = {key: getattr(c, key) for key in keys}
-            w = matrix_of(c.w)
+            how, w = settings(c), matrix_of(c.w)
             dx, dw = to_input(c.x.shape, w, c.grad, **how), to_weight(c.x, w.shape, c.grad, **how)
             return dx, dw, _sums(c.grad, c.bias, rank)
 
         return backward
 
     def transposed(c: Any) -> Any:
-        how = {key: getattr(c, key) for key in ("stride", "padding", "dilation", "groups")}
-        w, sizes = matrix_of(c.w), c.x.shape[-3:]
+        how, w, sizes = settings(c), matrix_of(c.w), c.x.shape[-3:]
         dx = call.conv3d(c.grad, w, **how)[..., : sizes[0], : sizes[1], : sizes[2]]
         return dx, call.conv3d_weight(c.grad, w.shape, c.x, **how), _sums(c.grad, c.bias, 3)
+
+    def input_gradient(c: Any) -> Any:  # c.grad is of the result, the operator's own among c.args
+        dx, grad, w = c.grad, c.given["grad"], matrix_of(c.w)
+        return call.conv3d_weight(dx, w.shape, grad, **settings(c)), call.conv3d(
+            dx, w, **settings(c)
+        )
+
+    def weight_gradient(c: Any) -> Any:
+        dw, grad = c.grad, c.given["grad"]
+        return call.conv3d_input(c.x.shape, dw, grad, **settings(c)), call.conv3d(
+            c.x, dw, **settings(c)
+        )
+
+    def embedded(c: Any) -> Any:
+        if c.scale_grad_by_freq:
+            raise DefinitionError("with scale_grad_by_freq=True it has no second gradient")
+        found = call.embedding(c.indices, c.grad)
+        if c.padding_idx < 0:
+            return found
+        return call.where((c.indices == c.padding_idx)[..., None], 0, found)
+
+    def pooled(rank: int, c: Any) -> Any:
+        """What indices pick of planes."""
+        lead = c.indices.shape[: c.indices.ndim - rank]
+        found = call.gather(c.grad.reshape(*lead, -1), -1, c.indices.reshape(*lead, -1))
+        return found.reshape(c.indices.shape)
+
+    def unpooled(rank: int, c: Any) -> Any:
+        """Puts them there."""
+        lead, shape = c.indices.shape[: c.indices.ndim - rank], c.given["grad"].shape
+        zero = zeros((*lead, math.prod(shape[len(lead) :])), c.grad.dtype)
+        flat = (a.reshape(*lead, -1) for a in (c.indices, c.grad))
+        return call.scatter_add(zero, -1, *flat).reshape(shape)
+
+    def adapted(rank: int, c: Any) -> Any:
+        return call[f"adaptive_avg_pool{rank}d"](c.grad, c.given["grad"].shape[-rank:])
+
+    def resized(c: Any) -> Any:
+        size = None if c.scale_factor is not None else c.given["grad"].shape[2:]
+        how = c.mode, c.align_corners, c.recompute_scale_factor, c.antialias
+        return call.interpolate(c.grad, size, c.scale_factor, *how)
+
+    def gathered(c: Any) -> Any:
+        return call.gather(c.grad, -1 if c.dim is None and c.axis is None else _axis(c), c.indices)
 
     def embedding(c: Any) -> Any:
         none = -1 if c.padding_idx is None else c.padding_idx
@@ -183,6 +247,9 @@ def _ways(ops: Mapping[str, Any]) -> dict[str, tuple[str, Callable[[Any], Any]]]
         return call.sort_backward(c.grad, at, c.made[1], c.x.shape)
 
     def picked(c: Any) -> Any:
+        if c.dim is None and c.axis is None and len(c.made) == 1:  # the median of all
+            won = ((c.x == c.output) | ((c.x != c.x) & (c.output != c.output))).astype(c.x.dtype)
+            return won * (c.grad / won.sum())
         at = normalize_axis("sort", -1 if c.dim is None and c.axis is None else _axis(c), c.x.ndim)
         alone = (slice(None),) * at + (() if c.keepdim else (None,))
         return call.sort_backward(c.grad[alone], at, c.made[1][alone], c.x.shape)
@@ -233,13 +300,17 @@ def _ways(ops: Mapping[str, Any]) -> dict[str, tuple[str, Callable[[Any], Any]]]
         "conv3d": ("x w bias", convolved(3)),
         "conv_transpose3d": ("x w bias", transposed),
         "embedding": ("weight", embedding),
+        "det": ("x", partial(_cofactors, call)),
         "kthvalue": ("x", picked),
         "median": ("x", picked),
+        "nanmedian": ("x", picked),
+        "quantile": ("x", partial(_weighed, call, False)),
+        "nanquantile": ("x", partial(_weighed, call, True)),
         "mode": ("x", picked),
         "sort": ("x", chosen),
         "topk": ("x", chosen),
-        "cummax": ("x", running(call.cummax_backward)),
-        "cummin": ("x", running(call.cummin_backward)),
+        "cummax": ("x", running(call["cummax_backward"])),
+        "cummin": ("x", running(call["cummin_backward"])),
         "cumsum": ("x", summed),
         "index_put": ("x values", put),
         "scatter": ("x src", scattered),
@@ -251,7 +322,98 @@ def _ways(ops: Mapping[str, Any]) -> dict[str, tuple[str, Callable[[Any], Any]]]
             lambda c: call.index_fill_backward(c.grad, c.dim, c.index, axis=c.axis),
         ),
         "roll": ("x", rolled),
+        "conv3d_input": ("w grad", input_gradient),
+        "conv3d_weight": ("x grad", weight_gradient),
+        "embedding_backward": ("grad", embedded),
+        "interpolate_backward": ("grad", resized),
+        **{f"{name}_backward": ("grad", gathered) for name in ("sort", "cummax", "cummin")},
+        **{
+            f"{kind}{n}d_backward": ("grad", partial(turned, n))
+            for kinds, turned in (
+                ("max_unpool", unpooled),
+                ("adaptive_avg_pool", adapted),
+                ("max_pool adaptive_max_pool", pooled),
+            )
+            for kind in kinds.split()
+            for n in (1, 2, 3)
+        },
+        **{f"fractional_max_pool{n}d_backward": ("grad", partial(pooled, n)) for n in (2, 3)},
     }
+
+
+class _Names:
+    """The operators as they are when they are called."""
+
+    def __init__(self, ops: Mapping[str, Any]) -> None:
+        self._ops = ops
+
+    def __getattr__(self, name: str) -> Any:
+        return self._ops[name]
+
+    def __getitem__(self, name: str) -> Any:
+        """The operator, looked up at a call."""
+        function = self._ops[name]
+
+        @wraps(function)
+        def later(*args: Any, **options: Any) -> Any:
+            return self._ops[name](*args, **options)
+
+        return later
+
+
+def _cofactors(call: _Names, c: Any) -> Array:
+    """The gradient of a determinant: what is left of each element's row and column, with a sign."""
+    n = c.x.shape[-1]
+    if n < 2:
+        return c.grad.reshape(c.x.shape)
+    if n > _MOST_ROWS:
+        raise DefinitionError(f"matrices of more than {_MOST_ROWS} rows have no gradient here")
+    rest = np.array([[k for k in range(n) if k != i] for i in range(n)])
+    rows, columns = (asarray(rest.reshape(s)) for s in ((n, 1, n - 1, 1), (1, n, 1, n - 1)))
+    less = call.index(c.x, [*[None] * (c.x.ndim - 2), rows, columns])
+    signs = asarray(1 - 2.0 * (np.add.outer(np.arange(n), np.arange(n)) % 2)).astype(c.x.dtype)
+    found: Array = call.det(less) * signs * c.grad[..., None, None]
+    return found
+
+
+# Bound: of matrices whose cofactors are kept at once.
+_MOST_ROWS = 64
+
+
+def _weighed(call: _Names, nan: bool, c: Any) -> Array:
+    """The gradient of quantiles: each adds up two elements of a sorted line, with weights."""
+    alone = c.dim is None and c.axis is None
+    x = c.x.reshape(-1) if alone or not c.x.ndim else c.x
+    at = normalize_axis("quantile", -1 if alone else _axis(c), x.ndim)
+    order, length, parts = call.sort(x, at)[1], x.shape[at], np.atleast_1d(np.float64(c.q))
+    index = np.arange(length).reshape(-1, *(1,) * (x.ndim - 1 - at))
+    whole: Any = np.float64(length - 1)
+    floor, where = (call.floor, call.where) if nan else (np.floor, np.where)
+    if nan:
+        index, known = asarray(index), (x == x).astype(x.dtype).sum(at, keepdims=True)
+        whole = call.clamp(known - 1, 0)
+    grads, found = c.grad.reshape(len(parts), *x.shape[:at], 1, *x.shape[at + 1 :]), None
+    for part, grad in zip(parts, grads, strict=True):
+        place = whole * part
+        below = floor(place)
+        over = place - below
+        second = _SECOND[c.interpolation](over, below, where)
+        weight = where(index == below, 1 - second, 0.0) + where(index == below + 1, second, 0.0)
+        made = grad * (weight if nan else asarray(weight).astype(x.dtype))
+        found = made if found is None else found + made
+    return call.sort_backward(found, at, order, x.shape).reshape(c.x.shape)  # type: ignore[no-any-return]
+
+
+# What the second of two neighbours counts, the rest of 1 is the first one's.
+_SECOND: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "linear": lambda over, below, where: over,
+    "lower": lambda over, below, where: over * 0,
+    "higher": lambda over, below, where: where(over > 0, 1.0, 0.0),
+    "midpoint": lambda over, below, where: where(over > 0, 0.5, 0.0),
+    "nearest": lambda over, below, where: where(
+        (over > 0.5) | ((over == 0.5) & (below % 2 == 1)), 1.0, 0.0
+    ),
+}
 
 
 def _axis(c: Any) -> int:

@@ -119,19 +119,18 @@ _BCE_GRADIENT = """
     typeof_gy0 v = (1 - x0) * x0;
     gx0 = gy0 * (x0 - x1) / (v < 1e-12 ? 1e-12 : v){};
 """
-# log1p(exp(-|x|)) + max(-x, 0) is log(1 + exp(-x)) without overflow; f counts the ones.
+# log1p(exp(-|x|)) + max(x, 0) is log(1 + exp(x)) without overflow, and of -x likewise: neither of
+# the two parts, nor its slope, is what is left of a difference.
 _LOGITS = """
-    typeof_y0 f = {1};
-    typeof_y0 z = log1p(exp(-fabs(x0))) + (x0 < 0 ? -x0 : 0);
-    y0 = ((1 - x1) * x0 + f * z){0};
+    typeof_y0 z = log1p(exp(-fabs(x0)));
+    y0 = ((1 - x1) * (z + (x0 < 0 ? 0 : x0)) + {1}x1 * (z + (x0 < 0 ? -x0 : 0))){0};
 """
 # Stirling's approximation of log(target!), where the target is more than 1.
 _STIRLING = "typeof_y0 t = x1; y0 += t > 1 ? t * log(t) - t + log(t * 6.283185307179586) / 2 : 0;"
 
 
 def _logits(weight: bool, positive: bool) -> str:
-    factor = f"1 + (x{2 + weight} - 1) * x1" if positive else "(typeof_y0)1"
-    return _LOGITS.format(" * x2" * weight, factor)
+    return _LOGITS.format(" * x2" * weight, f"x{2 + weight} * " * positive)
 
 
 def _poisson(log_input: bool, full: bool) -> str:

@@ -13,6 +13,7 @@ from clprim.ops.product.matmul import matmul
 from clprim.ops.reduction.extrema import amax, amin
 from clprim.ops.reduction.reduce import mean, spread_and_mean, sum
 from clprim.ops.registry import operator
+from clprim.ops.shape.turn import diagonal
 from clprim.ops.shared.arguments import Axis, Operator, check_floating, check_shape, dtype_of, real
 from clprim.ops.shared.dims import named_once
 from clprim.ops.shared.strings import kernel
@@ -250,8 +251,6 @@ def corrcoef(x: Any, *, out: Any = None) -> Array:
     found = kernel(_DIVIDED, "corrcoef", found.dtype)(found, count)
     if not found.ndim:
         return kernel("y0 = x0 / x0;", "corrcoef", dtype)(found, out=out)
-    text = """
-        typeof_y0 c = x0 / (sqrt(at_x0(coord(0), coord(0))) * sqrt(at_x0(coord(1), coord(1))));
-        y0 = c > 1 ? 1 : c < -1 ? -1 : c;
-    """
-    return kernel(text, "corrcoef", dtype)(found, out=out)
+    text = "typeof_y0 c = x0 / (sqrt(x1) * sqrt(x2)); y0 = c > 1 ? 1 : c < -1 ? -1 : c;"
+    squares = diagonal(found)
+    return kernel(text, "corrcoef", dtype)(found, squares[:, None], squares, out=out)

@@ -153,6 +153,29 @@ CASES = {
         ((2, 5, 4), (2, 6, 4), (2, 6, 3), (5, 6)),
         lambda f, c, q, k, v, m: f.scaled_dot_product_attention(q, k, v, m, scale=0.3),
     ),
+    "embedding": (((5, 3),), lambda f, c, x: f.embedding(x, c(INDEX))),
+    "places": (((5, 3),), lambda f, c, x: x[c(INDEX)]),
+    "take": (((4, 6),), lambda f, c, x: f.take(x, c(INDEX))),
+    "nearest": (((2, 3, 4, 5),), lambda f, c, x: f.interpolate(x, (7, 8), mode="nearest")),
+    "max_unpool1d": (((2, 3, 4),), lambda f, c, x: f.max_unpool1d(x, c(EVEN), 2)),
+    "batch_norm_train": (
+        ((4, 6, 3), (6,), (6,)),
+        lambda f, c, x, w, b: f.batch_norm_train(x, w, b)[0],
+    ),
+    "cumulative_trapezoid": (((4, 6),), lambda f, c, x: f.cumulative_trapezoid(x)),
+    "det": (((2, 3, 3),), lambda f, c, x: f.det(x)),
+    "corrcoef": (((4, 6),), lambda f, c, x: f.corrcoef(x)),
+    "median of all": (((4, 6),), lambda f, c, x: f.median(x)),
+    "nanmedian": (((4, 6),), lambda f, c, x: f.nanmedian(x, 1)[0]),
+    "quantile": (((4, 6),), lambda f, c, x: f.quantile(x, 0.3, 1)),
+    "nanquantile": (
+        ((4, 6),),
+        lambda f, c, x: f.nanquantile(x, 0.8, 0, interpolation="nearest"),
+    ),
+    "lstm_cell": (
+        ((2, 3), (2, 4), (2, 4), (16, 3), (16, 4)),
+        lambda f, c, x, h, s, w, u: f.lstm_cell(x, (h, s), w, u)[0],
+    ),
     "causal attention": (
         ((2, 2, 5, 4), (2, 2, 5, 4), (2, 2, 5, 4)),
         lambda f, c, q, k, v: f.scaled_dot_product_attention(q, k, v, is_causal=True),
@@ -160,11 +183,67 @@ CASES = {
 }
 
 
+EVEN = np.broadcast_to(np.arange(0, 8, 2), (2, 3, 4)).copy()
+
+# Whose gradients are kernels of their own.
+TWICE = """
+local_response_norm layer_norm group_norm rms_norm batch_norm_train avg_pool2d adaptive_avg_pool2d
+max_pool1d adaptive_max_pool2d lp_pool2d max_unpool1d cross_entropy nll_loss pad interpolate
+nearest conv3d conv_transpose3d gather index_select take embedding places scatter scatter_add
+index_add index_copy sort topk median nanmedian quantile cumsum cumprod cummax logcumsumexp
+cumulative_trapezoid det corrcoef prod attention lstm_cell
+""".split()
+
+
 class Torch:
     """Functions of PyTorch, wherever they are."""
 
+    det = staticmethod(torch.linalg.det)
+
     def __getattr__(self, name):
         return getattr(F, name, None) or getattr(torch, name)
+
+    def embedding(self, weight, indices):
+        return F.embedding(indices, weight)
+
+    def batch_norm_train(self, x, weight, bias):
+        return (F.batch_norm(x, None, None, weight, bias, True),)
+
+
+class Ops:
+    """Operators with their arguments in one order."""
+
+    def __getattr__(self, name):
+        return getattr(ops, name)
+
+    def embedding(self, weight, indices):
+        return ops.embedding(indices, weight)
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_gradients_of_gradients_are_pytorchs(name):
+    shapes, call = CASES[name]
+    given = [np.random.default_rng(n).normal(size=s) for n, s in enumerate(shapes)]
+    tensors = [torch.from_numpy(x).requires_grad_() for x in given]
+    result = call(Torch(), torch.from_numpy, *tensors)
+    weight = np.random.default_rng(99).normal(size=result.shape)
+    total = (result * result * torch.from_numpy(weight)).sum()
+    gradients = torch.autograd.grad(total, tensors, create_graph=True)
+    expected = torch.autograd.grad(sum((g * g).sum() for g in gradients), tensors)
+
+    def function(arrays):
+        y = call(Ops(), cp.asarray, *arrays)
+        return (y * y * cp.asarray(weight)).sum()
+
+    def squares(arrays):
+        _, found = cp.value_and_grad(function, 0)(arrays)
+        return sum((g * g).sum() for g in found)
+
+    _, found = cp.value_and_grad(squares, 0)([*map(cp.asarray, given)])
+    for n, (one, other) in enumerate(zip(found, expected, strict=True)):
+        scale = max(1.0, float(other.abs().max()))
+        close = {"rtol": 1e-7, "atol": 1e-9 * scale, "err_msg": f"argument {n}"}
+        np.testing.assert_allclose(one.get(), other, **close)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -177,7 +256,7 @@ def test_gradients_are_pytorchs(name):
     expected = torch.autograd.grad((result * torch.from_numpy(weight)).sum(), tensors)
 
     def function(arrays):
-        return (call(ops, cp.asarray, *arrays) * cp.asarray(weight)).sum()
+        return (call(Ops(), cp.asarray, *arrays) * cp.asarray(weight)).sum()
 
     _, found = cp.value_and_grad(function, 0)([*map(cp.asarray, given)])
     for n, (one, other) in enumerate(zip(found, expected, strict=True)):

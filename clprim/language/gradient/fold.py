@@ -240,17 +240,24 @@ class _Fold:
                     parts.append((elements[0], passed(n, algebra.div(g, self.run.leaf("count")))))
                 case "product":
                     taken[f"e{n}"] = elements[0]
-                    rest, zeros = self.run.leaf(f"rest{n}"), self.run.leaf(f"zeros{n}")
-                    product, zero = algebra.mul(g, rest), algebra.zero
-                    none = make("==", (zeros, zero), "int")
-                    alone = make("==", (zeros, algebra.one), "int")
-                    outputs[f"ay{n}"] = algebra.select(none, product, zero)
-                    outputs[f"by{n}"] = algebra.select(alone, product, zero)
-                    is_zero = make("==", (elements[0], zero), "int")
-                    others = algebra.div(self.run.leaf(f"ay{n}"), elements[0])
-                    parts.append(
-                        (elements[0], algebra.select(is_zero, self.run.leaf(f"by{n}"), others))
+                    rest, zeros, nulls, a, b, c = (
+                        self.run.leaf(f"{name}{n}")
+                        for name in ("rest", "zeros", "nulls", "ay", "by", "cy")
                     )
+                    product, zero, element = algebra.mul(g, rest), algebra.zero, elements[0]
+                    none, alone, two = (
+                        make("==", (zeros, algebra.number(k)), "int") for k in (0.0, 1.0, 2.0)
+                    )
+                    # The sum of the elements that are 0 stands for one that is alone, or for the
+                    # other of two: it is 0, but its slope is that of the product.
+                    one = algebra.select(alone, algebra.mul(product, nulls), zero)
+                    outputs[f"ay{n}"] = algebra.select(none, product, one)
+                    outputs[f"by{n}"] = algebra.select(alone, product, zero)
+                    outputs[f"cy{n}"] = algebra.select(two, product, zero)
+                    is_zero = make("==", (element, zero), "int")
+                    other = algebra.add(b, algebra.mul(c, algebra.sub(nulls, element)))
+                    share = algebra.select(is_zero, other, algebra.div(a, element))
+                    parts.append((element, share))
                 case "max" | "min":
                     taken[f"e{n}"] = elements[0]
                     outputs[f"ay{n}"] = algebra.div(g, self.run.leaf(f"ties{n}"))
@@ -299,5 +306,6 @@ class _Fold:
 
 
 _ENDS = ("lowest", "highest")
-#: What results hand to elements, and what was counted of these: ties, zeros, the product of others.
-_FAMILIES = ("ay", "by", "ties", "zeros", "rest")
+#: What results hand to elements, and what was counted of these: ties, zeros and their sum, the
+#: product of others.
+_FAMILIES = ("ay", "by", "cy", "ties", "zeros", "nulls", "rest")
