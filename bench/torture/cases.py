@@ -14,6 +14,7 @@ from bench.torture.conversions import conversion
 from bench.torture.draw import EXACT, Draw, Host
 from bench.torture.narrow import composite, narrow
 from bench.torture.places import place
+from bench.torture.slopes import slope
 from clprim import ops
 
 
@@ -328,6 +329,7 @@ KINDS: dict[str, Callable[[Draw], Case]] = {
     "composite": composite,
     "narrow": narrow,
     "place": _place,
+    "slope": slope,
 }
 
 

@@ -108,9 +108,7 @@ def statements(name: str, dtype: AnyDType) -> str | None:
 
 #: Gradients by hand, in `x0` and `x1`: at multiples, whose sign is set, and beside quotients that
 #: round to whole numbers, what derives takes no step for a slope.
-GRADIENTS = {
-    name: "gx0 = gy0; gx1 = -gy0 * rint((x0 - y0) / x1);" for name in ("remainder", "fmod")
-}
+GRADIENTS = dict.fromkeys(("remainder", "fmod"), "gx0 = gy0; gx1 = -gy0 * rint((x0 - y0) / x1);")
 
 
 def renamed(text: str | None, a: str, b: str) -> str | None:

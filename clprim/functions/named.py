@@ -9,6 +9,7 @@ from typing import Any
 
 from clprim import ops
 from clprim.arrays.array import Array
+from clprim.functions.masked import MASKED, reduced
 from clprim.language.traced_value import Value, apply
 from clprim.ops.elementwise.calls import computed
 from clprim.ops.elementwise.row import Row
@@ -53,10 +54,25 @@ def _passed_on(operator: Callable[..., Any], parameters: str) -> tuple[Callable[
         first = own[0].replace(kind=inspect.Parameter.POSITIONAL_ONLY)
         bare = [p.replace(annotation=inspect.Parameter.empty) for p in (first, *own[1:])]
         rest = str(inspect.Signature(bare))[1:]
+    _, join = MASKED.get(operator.__name__, (None, None))
+    more = [] if operator.__name__ not in MASKED else ["where", *["initial"] * bool(join)]
+    rest = f"{rest[:-1]}{''.join(f', {p}=None' for p in more)})"
     signature = inspect.signature(_compiled("f", f"def f({rest}: pass"))
-    given = [p if v.kind is not by_name else f"{p}={p}" for p, v in signature.parameters.items()]
-    text = f"def {name}({rest}: return operator({', '.join(given)})"
-    function = _compiled(name, text, operator=operator)
+    given = [
+        p if v.kind is not by_name else f"{p}={p}"
+        for p, v in signature.parameters.items()
+        if p not in more
+    ]
+    text = f"def {name}({rest}:"
+    if more:
+        x, *others = signature.parameters
+        options = "".join(f", {p}={p}" for p in others if p not in more)
+        initial = "initial" if join else "None"
+        text += f"""
+    if {" or ".join(f"{p} is not None" for p in more)}:
+        return reduced(operator, {x}, where, {initial}{options})"""
+    text += f"\n    return operator({', '.join(given)})"
+    function = _compiled(name, text, operator=operator, reduced=reduced)
     first = str(inspect.getdoc(operator)).partition("\n\n")[0]
     function.__doc__ = f"{first}\n\nPasses on to `clprim.ops.{operator.__name__}`."
     typed = [

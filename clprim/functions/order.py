@@ -122,13 +122,15 @@ def unique(
     *,
     return_inverse: bool = False,
     return_counts: bool = False,
+    axis: int | None = None,
     equal_nan: bool = True,
 ) -> Any:
     """Returns the distinct elements in order; where each went and how often, if asked for.
 
-    All NaN are one, or each is by itself if not ``equal_nan``.
+    With ``axis`` what lies along the other axes is one element, in lexicographic order. All NaN
+    are one, or each is by itself if not ``equal_nan``.
     """
-    return ops.unique(x, True, return_inverse, return_counts, equal_nan=equal_nan)
+    return ops.unique(x, True, return_inverse, return_counts, axis, equal_nan=equal_nan)
 
 
 def unique_values(x: Array, /) -> Array:

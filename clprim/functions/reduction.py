@@ -98,11 +98,10 @@ def ptp(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = Non
 def median(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Returns the median along ``axis``: of an even number of elements the mean of the middle two.
 
-    Raises:
-        DTypeError: Integers, whose medians are no integers: convert them first.
+    That of integers is float64, as in NumPy.
     """
     if dtype_of("median", "x", x).kind in "biu":
-        raise DTypeError(f"median: expected floats, got {x.dtype}; convert with astype")
+        x = x.astype(_FLOAT64)
     if not is_integer(axis):
         axes = normalize_axes("median", axis, x.ndim)
         rest = [d for d in range(x.ndim) if d not in axes]

@@ -228,7 +228,7 @@ def pad(x: Array, pad_width: Any, mode: str = "constant", *, constant_values: fl
     Args:
         x: A device array.
         pad_width: Elements before and after: a number, a pair, or a pair for each axis.
-        mode: ``"constant"``, ``"edge"``, ``"reflect"`` or ``"wrap"``.
+        mode: ``"constant"``, ``"edge"``, ``"reflect"``, ``"symmetric"`` or ``"wrap"``.
         constant_values: Of a constant border.
     """
     try:

@@ -15,8 +15,8 @@ from clprim.graph.backward import DERIVATIVES, Call, Derivative
 from clprim.graph.graph import Node
 from clprim.grouped import Grouped
 from clprim.grouped import Options as GroupedOptions
-from clprim.plan.strides import Operand, dense_strides, memory_order
 from clprim.pairs import Pairs
+from clprim.plan.strides import Operand, dense_strides, memory_order
 from clprim.pointwise import Pointwise
 from clprim.reduction import Options as ReductionOptions
 from clprim.reduction import Reduction

@@ -80,23 +80,23 @@ class Gradient(Function):
         found: list[Array] = []
         for name in self._wrt:
             value = _at(given, name)
-            label = name if isinstance(name, str) else f"{name[0]}[{name[1]!r}]"
-            inside = [*_arrays(label, value)]
-            for label, array in inside or [(label, value)]:
+            own = name if isinstance(name, str) else f"{name[0]}[{name[1]!r}]"
+            inside = [*_arrays(own, value)]
+            for label, array in inside or [(own, value)]:
                 if not isinstance(array, cl_array.Array) or not is_floating(array.dtype):
                     kind = array.dtype if inside else quoted(array)
                     raise DTypeError(
                         f"value_and_grad of {self.what}: {label} is {kind}, which has no "
                         "gradient: wrt= names arguments that are arrays of floats"
                     )
-            own = [_COPY(a) if places[id(a.base_data)] > 1 else a for _, a in inside]
-            found += own
-            made = _like(value, iter(own), lambda value: value)
+            apart = [_COPY(a) if places[id(a.base_data)] > 1 else a for _, a in inside]
+            found += apart
+            made = _like(value, iter(apart), lambda value: value)
             if isinstance(name, str):
                 given[name] = made
             else:
                 group, place = name
-                several = dict(given[group]) if isinstance(place, str) else [*given[group]]
+                several: Any = dict(given[group]) if isinstance(place, str) else [*given[group]]
                 several[place] = made
                 given[group] = several if isinstance(place, str) else tuple(several)
         return found
@@ -186,7 +186,7 @@ def _checked(function: Any, wrt: Any) -> tuple[tuple[Name, ...], bool]:
             name = ordered[each]
         elif isinstance(each, str) and options and each not in known:
             name = options, each
-        if isinstance(name, str | bytes) and name not in known or is_integer(name) or name in found:
+        if name in found or not (isinstance(name, tuple) or name in known):
             listed = ", ".join(known) or "none"
             raise DefinitionError(
                 f"value_and_grad of {what}: wrt={quoted(wrt)}: {quoted(each)} is no other one of "

@@ -58,9 +58,7 @@ cumulative_trapezoid: y x
 
 # Backward operators that only move, pick or scale, and what they are the backward operators of: the
 # gradient of each is the other one.
-_LINEAR = (
-    "avg_pool1d avg_pool2d avg_pool3d pad gather index_select take index take_along_dim"
-)
+_LINEAR = "avg_pool1d avg_pool2d avg_pool3d pad gather index_select take index take_along_dim"
 # Operators that are made of others where gradients of gradients are asked for.
 _COMPOSED = (
     "layer_norm group_norm rms_norm instance_norm local_response_norm cumprod logcumsumexp "
@@ -123,7 +121,7 @@ def _rules(namespace: Mapping[str, Any]) -> dict[str, Rule]:
         wrt = "input hx w_ih w_hh b_ih b_hh"
         found[name] = Rule(wrt, step, "return_saved", "saved", grads, known=True)
     for name in _DROPOUTS.split():
-        found[name] = Rule(instead=partial(_dropped, ops[name]))
+        found[name] = Rule(instead=partial(_dropped, namespace[name]))
     for name, (wrt, call) in _ways(ops).items():
         aside = "x input" if name.endswith("_backward") else ""
         found[name] = Rule(wrt, call, known=True, aside=aside)
@@ -390,8 +388,8 @@ def _weighed(call: _Names, nan: bool, c: Any) -> Array:
     whole: Any = np.float64(length - 1)
     floor, where = (call.floor, call.where) if nan else (np.floor, np.where)
     if nan:
-        index, known = asarray(index), (x == x).astype(x.dtype).sum(at, keepdims=True)
-        whole = call.clamp(known - 1, 0)
+        index, known = asarray(index), call.sum(x == x, at, keepdims=True)  # noqa: PLR0124
+        whole = call.clamp(known.astype(x.dtype) - 1, 0)
     grads, found = c.grad.reshape(len(parts), *x.shape[:at], 1, *x.shape[at + 1 :]), None
     for part, grad in zip(parts, grads, strict=True):
         place = whole * part

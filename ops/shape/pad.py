@@ -23,7 +23,7 @@ from clprim.ops.shared.dims import empty_like, whole
 from clprim.ops.shared.strings import kernel, places
 
 _ANY = 1 << 62
-_MODES = ("constant", "reflect", "replicate", "circular")
+_MODES = ("constant", "reflect", "symmetric", "replicate", "circular")
 
 
 @operator(sample='x, (1, 1), "reflect"')
@@ -36,7 +36,8 @@ def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float | None 
         pad: How many elements before and after the last dimension, then the one before it, …:
             ``(left, right, top, bottom)``. Negative numbers take elements away.
         mode: ``"constant"``; ``"reflect"`` mirrors at the first and the last element, without
-            repeating these; ``"replicate"`` repeats them; ``"circular"`` goes on at the other side.
+            repeating these, and ``"symmetric"`` beside them, which are there twice; ``"replicate"``
+            repeats them; ``"circular"`` goes on at the other side.
             Borders wider than x mirror again and again, or go around as often as is needed.
         value: Of a constant border; 0 where it is None.
 
@@ -179,13 +180,16 @@ def _part(x: Any, d: int, start: int, size: int) -> Array:
 # Where an element of the result, of coordinate c - before, comes from; n elements are there.
 _SOURCES = {
     "reflect": "{c} = {c} < 0 ? -{c} : {c}; {c} = {c} >= {n} ? 2 * ({n} - 1) - {c} : {c};",
+    "symmetric": "{c} = {c} < 0 ? -{c} - 1 : {c}; {c} = {c} >= {n} ? 2 * {n} - 1 - {c} : {c};",
     "replicate": "{c} = clamp({c}, (long)0, {n} - 1);",
     "circular": "{c} = {c} < 0 ? {c} + {n} : {c}; {c} = {c} >= {n} ? {c} - {n} : {c};",
 }
-# Of a border wider than the array, whose pattern has {n} or 2 ({n} - 1) elements.
+# Of a border wider than the array, whose pattern has {n}, 2 {n} or 2 ({n} - 1) elements.
 _AGAIN = {
     "reflect": "long p{c} = 2 * {n} - 2; {c} = ({c} % p{c} + p{c}) % p{c};"
     " {c} = {c} < {n} ? {c} : p{c} - {c};",
+    "symmetric": "long p{c} = 2 * {n}; {c} = ({c} % p{c} + p{c}) % p{c};"
+    " {c} = {c} < {n} ? {c} : p{c} - 1 - {c};",
     "circular": "{c} = ({c} % {n} + {n}) % {n};",
 }
 
@@ -197,8 +201,8 @@ def _mode(mode: str, n: int) -> str:
 
 def _turns(mode: str, n: int, border: tuple[int, int]) -> int:
     """How often the pattern of a dimension begins anew on the wider side."""
-    period = n if mode == "circular" else max(2 * (n - 1), 1)
-    reach = max(border) + (0 if mode == "circular" else n - 1)
+    period = {"circular": n, "symmetric": 2 * n}.get(mode, max(2 * (n - 1), 1))
+    reach = max(border) + {"circular": 0, "symmetric": n}.get(mode, n - 1)
     return 1 if mode == "replicate" else max(1, -(-reach // period))
 
 
@@ -242,10 +246,19 @@ def _gathered(grad: Any, sizes: tuple[int, ...], borders: Any, mode: str) -> Arr
                 f"if (c{d} < 0 || c{d} >= all{d}) continue;",
             ]
             continue
-        # Odd turns run backwards; the array's ends belong to even ones alone.
+        # Odd turns run backwards.
         loops += [
             f"for (int t{d} = -{2 * turns}; t{d} <= {2 * turns}; ++t{d}) {{",
             f"bool odd{d} = (t{d} & 1) != 0;",
+        ]
+        if own == "symmetric":
+            loops += [
+                f"long c{d} = p{d} + t{d} * n{d} + (odd{d} ? n{d} - 1 - i{d} : i{d});",
+                f"if (c{d} < 0 || c{d} >= all{d}) continue;",
+            ]
+            continue
+        # The array's ends belong to even ones alone.
+        loops += [
             f"long c{d} = p{d} + (t{d} + odd{d}) * (n{d} - 1) + (odd{d} ? -i{d} : i{d});",
             f"if (c{d} < 0 || c{d} >= all{d} || (odd{d} && (i{d} == 0 || i{d} == n{d} - 1)))"
             " continue;",
