@@ -122,7 +122,7 @@ def _rules(namespace: Mapping[str, Any]) -> dict[str, Rule]:
         found[name] = Rule(wrt, step, "return_saved", "saved", grads, known=True)
     for name in _DROPOUTS.split():
         found[name] = Rule(instead=partial(_dropped, namespace[name]))
-    for name, (wrt, call) in _ways(ops).items():
+    for name, (wrt, call) in (_ways(ops) | _turns(ops)).items():
         aside = "x input" if name.endswith("_backward") else ""
         found[name] = Rule(wrt, call, known=True, aside=aside)
     found["scaled_dot_product_attention"] = Rule(
@@ -172,67 +172,20 @@ def _ways(ops: _Names) -> dict[str, tuple[str, Callable[[Any], Any]]]:
     """Rules of operators whose backward operators take other arguments, or have other names."""
     call = ops
 
-    def settings(c: Any) -> dict[str, Any]:
-        return {key: getattr(c, key) for key in ("stride", "padding", "dilation", "groups")}
-
     def convolved(rank: int) -> Callable[[Any], Any]:
         to_input, to_weight = ops[f"conv{rank}d_input"], ops[f"conv{rank}d_weight"]
 
         def backward(c: Any) -> Any:
-            how, w = settings(c), matrix_of(c.w)
+            how, w = _settings(c), matrix_of(c.w)
             dx, dw = to_input(c.x.shape, w, c.grad, **how), to_weight(c.x, w.shape, c.grad, **how)
             return dx, dw, _sums(c.grad, c.bias, rank)
 
         return backward
 
     def transposed(c: Any) -> Any:
-        how, w, sizes = settings(c), matrix_of(c.w), c.x.shape[-3:]
+        how, w, sizes = _settings(c), matrix_of(c.w), c.x.shape[-3:]
         dx = call.conv3d(c.grad, w, **how)[..., : sizes[0], : sizes[1], : sizes[2]]
         return dx, call.conv3d_weight(c.grad, w.shape, c.x, **how), _sums(c.grad, c.bias, 3)
-
-    def input_gradient(c: Any) -> Any:  # c.grad is of the result, the operator's own among c.args
-        dx, grad, w = c.grad, c.given["grad"], matrix_of(c.w)
-        return call.conv3d_weight(dx, w.shape, grad, **settings(c)), call.conv3d(
-            dx, w, **settings(c)
-        )
-
-    def weight_gradient(c: Any) -> Any:
-        dw, grad = c.grad, c.given["grad"]
-        return call.conv3d_input(c.x.shape, dw, grad, **settings(c)), call.conv3d(
-            c.x, dw, **settings(c)
-        )
-
-    def embedded(c: Any) -> Any:
-        if c.scale_grad_by_freq:
-            raise DefinitionError("with scale_grad_by_freq=True it has no second gradient")
-        found = call.embedding(c.indices, c.grad)
-        if c.padding_idx < 0:
-            return found
-        return call.where((c.indices == c.padding_idx)[..., None], 0, found)
-
-    def pooled(rank: int, c: Any) -> Any:
-        """What indices pick of planes."""
-        lead = c.indices.shape[: c.indices.ndim - rank]
-        found = call.gather(c.grad.reshape(*lead, -1), -1, c.indices.reshape(*lead, -1))
-        return found.reshape(c.indices.shape)
-
-    def unpooled(rank: int, c: Any) -> Any:
-        """Puts them there."""
-        lead, shape = c.indices.shape[: c.indices.ndim - rank], c.given["grad"].shape
-        zero = zeros((*lead, math.prod(shape[len(lead) :])), c.grad.dtype)
-        flat = (a.reshape(*lead, -1) for a in (c.indices, c.grad))
-        return call.scatter_add(zero, -1, *flat).reshape(shape)
-
-    def adapted(rank: int, c: Any) -> Any:
-        return call[f"adaptive_avg_pool{rank}d"](c.grad, c.given["grad"].shape[-rank:])
-
-    def resized(c: Any) -> Any:
-        size = None if c.scale_factor is not None else c.given["grad"].shape[2:]
-        how = c.mode, c.align_corners, c.recompute_scale_factor, c.antialias
-        return call.interpolate(c.grad, size, c.scale_factor, *how)
-
-    def gathered(c: Any) -> Any:
-        return call.gather(c.grad, -1 if c.dim is None and c.axis is None else _axis(c), c.indices)
 
     def embedding(c: Any) -> Any:
         none = -1 if c.padding_idx is None else c.padding_idx
@@ -299,12 +252,8 @@ def _ways(ops: _Names) -> dict[str, tuple[str, Callable[[Any], Any]]]:
         "conv_transpose3d": ("x w bias", transposed),
         "embedding": ("weight", embedding),
         "det": ("x", partial(_cofactors, call)),
-        "kthvalue": ("x", picked),
-        "median": ("x", picked),
-        "nanmedian": ("x", picked),
-        "quantile": ("x", partial(_weighed, call, False)),
-        "nanquantile": ("x", partial(_weighed, call, True)),
-        "mode": ("x", picked),
+        **dict.fromkeys(("kthvalue", "median", "nanmedian", "mode"), ("x", picked)),
+        **{f"{nan}quantile": ("x", partial(_weighed, call, bool(nan))) for nan in ("", "nan")},
         "sort": ("x", chosen),
         "topk": ("x", chosen),
         "cummax": ("x", running(call["cummax_backward"])),
@@ -320,6 +269,62 @@ def _ways(ops: _Names) -> dict[str, tuple[str, Callable[[Any], Any]]]:
             lambda c: call.index_fill_backward(c.grad, c.dim, c.index, axis=c.axis),
         ),
         "roll": ("x", rolled),
+    }
+
+
+def _settings(c: Any) -> dict[str, Any]:
+    """Of a convolution."""
+    return {key: getattr(c, key) for key in ("stride", "padding", "dilation", "groups")}
+
+
+def _turns(call: _Names) -> dict[str, tuple[str, Callable[[Any], Any]]]:
+    """Rules of backward operators that move, pick or scale, or are products."""
+
+    def input_gradient(c: Any) -> Any:  # c.grad is of the result, the operator's own among c.args
+        dx, grad, w = c.grad, c.given["grad"], matrix_of(c.w)
+        return call.conv3d_weight(dx, w.shape, grad, **_settings(c)), call.conv3d(
+            dx, w, **_settings(c)
+        )
+
+    def weight_gradient(c: Any) -> Any:
+        dw, grad = c.grad, c.given["grad"]
+        return call.conv3d_input(c.x.shape, dw, grad, **_settings(c)), call.conv3d(
+            c.x, dw, **_settings(c)
+        )
+
+    def embedded(c: Any) -> Any:
+        if c.scale_grad_by_freq:
+            raise DefinitionError("with scale_grad_by_freq=True it has no second gradient")
+        found = call.embedding(c.indices, c.grad)
+        if c.padding_idx < 0:
+            return found
+        return call.where((c.indices == c.padding_idx)[..., None], 0, found)
+
+    def pooled(rank: int, c: Any) -> Any:
+        """What indices pick of planes."""
+        lead = c.indices.shape[: c.indices.ndim - rank]
+        found = call.gather(c.grad.reshape(*lead, -1), -1, c.indices.reshape(*lead, -1))
+        return found.reshape(c.indices.shape)
+
+    def unpooled(rank: int, c: Any) -> Any:
+        """Puts them there."""
+        lead, shape = c.indices.shape[: c.indices.ndim - rank], c.given["grad"].shape
+        zero = zeros((*lead, math.prod(shape[len(lead) :])), c.grad.dtype)
+        flat = (a.reshape(*lead, -1) for a in (c.indices, c.grad))
+        return call.scatter_add(zero, -1, *flat).reshape(shape)
+
+    def adapted(rank: int, c: Any) -> Any:
+        return call[f"adaptive_avg_pool{rank}d"](c.grad, c.given["grad"].shape[-rank:])
+
+    def resized(c: Any) -> Any:
+        size = None if c.scale_factor is not None else c.given["grad"].shape[2:]
+        how = c.mode, c.align_corners, c.recompute_scale_factor, c.antialias
+        return call.interpolate(c.grad, size, c.scale_factor, *how)
+
+    def gathered(c: Any) -> Any:
+        return call.gather(c.grad, -1 if c.dim is None and c.axis is None else _axis(c), c.indices)
+
+    return {
         "conv3d_input": ("w grad", input_gradient),
         "conv3d_weight": ("x grad", weight_gradient),
         "embedding_backward": ("grad", embedded),
