@@ -187,7 +187,20 @@ def test_an_output_that_is_not_made_is_named(device):
     model, given = model_of("GroupQueryAttention", PROMPT, GROUPS, (1,) * 4, OWN)
     with pytest.raises(cp.DefinitionError, match=r"output 3 \('y3'\) is not made"):
         clprim.onnx.load(model)(given)
-    order = [f(3, 64), i(5, 2, 16), f(10), i(5), i(64, dtype=np.int32, high=2)]
-    model, given = model_of("MatMulNBits", order, BITS, domain=OWN)
-    with pytest.raises(cp.DefinitionError, match="g_idx with packed zero points"):
+
+
+ORDER = [f(3, 64), i(5, 2, 16), f(10), i(5), i(64, dtype=np.int32, high=2)]
+TWICE = {**POOL, "ceil_mode": 1, "count_include_pad": 1}
+
+
+@pytest.mark.refusal
+@pytest.mark.parametrize("name, inputs, told, words", [
+    ("MatMulNBits", ORDER, BITS, "g_idx with packed zero points"),
+    ("QLinearAveragePool", [i(2, 3, 7, 6), *X, *X], TWICE, "ceil_mode with count_include_pad"),
+])  # fmt: skip
+def test_where_onnx_runtime_contradicts_a_text_the_node_is_refused(
+    device, name, inputs, told, words
+):
+    model, given = model_of(name, inputs, told, domain=OWN)
+    with pytest.raises(cp.DefinitionError, match=words):
         clprim.onnx.load(model)(given)

@@ -80,6 +80,9 @@ def _average_pool(
     x: Any, sx: Any, zx: Any = None, sy: Any = None, zy: Any = None, *,
     channels_last: bool = False, count_include_pad: bool = False, **told: Any,
 ) -> Any:  # fmt: skip
+    if count_include_pad and told.get("ceil_mode"):  # as AveragePool did before opset 19
+        raise DefinitionError("QLinearAveragePool: ceil_mode with count_include_pad")
+
     def pooled(v: Any) -> Any:
         return average(v, count_include_pad=count_include_pad, **told)
 
