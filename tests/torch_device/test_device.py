@@ -183,3 +183,10 @@ def test_what_has_no_kernel_runs_on_the_cpu_and_says_so():
     with pytest.warns(UserWarning, match="runs on the CPU"):
         found = torch.linalg.eigvalsh(x)
     torch.testing.assert_close(found.cpu(), torch.linalg.eigvalsh(x.cpu()))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_uniform_numbers_of_16_bits_are_below_1(device, dtype):
+    found = torch.rand(1 << 18, dtype=dtype, device="opencl").cpu()
+    assert found.min() >= 0 and found.max() < 1
+    assert torch.empty(1 << 16, dtype=dtype, device="opencl").uniform_(-1, 3).cpu().max() < 3
