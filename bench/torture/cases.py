@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import ml_dtypes
@@ -313,6 +314,13 @@ def _conversion(draw: Draw) -> Case:
     return Case(*conversion(draw))
 
 
+def _transform(draw: Draw) -> Case:
+    """A transform of `torch.func`, if PyTorch is there."""
+    from bench.torture.transforms import transform
+
+    return transform(draw)
+
+
 KINDS: dict[str, Callable[[Draw], Case]] = {
     "pointwise": _pointwise,
     "division": _division,
@@ -331,6 +339,8 @@ KINDS: dict[str, Callable[[Draw], Case]] = {
     "place": _place,
     "slope": slope,
 }
+if find_spec("torch") is not None:
+    KINDS["transform"] = _transform
 
 
 def _described(arrays: list[Any]) -> str:
