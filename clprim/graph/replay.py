@@ -17,7 +17,7 @@ from clprim.call.call import misfit
 from clprim.errors import DeviceError
 from clprim.graph.graph import Buffer, Graph, buffer_of
 from clprim.graph.memory import allocations_of, grain_of, lives_of
-from clprim.graph.steps import Step, steps_of
+from clprim.graph.steps import Step, present, steps_of
 from clprim.runtime.device import Device, wait_for
 from clprim.runtime.randomness import advance
 from clprim.runtime.stats import counters
@@ -78,7 +78,8 @@ class Replay:
                 changing.append((position, place))
                 continue
             constant = buffer.kind == "constant"
-            launch.set_buffer(position, buffer.memory if constant else self._temporaries[buffer])
+            memory = buffer.memory if constant else self._temporaries[buffer]
+            launch.set_buffer(position, present(step, buffer, memory))
         if not step.draws:
             try:
                 launch.set_numbers(step.numbers)

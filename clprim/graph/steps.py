@@ -13,6 +13,7 @@ from clprim.call.call import Call, Once
 from clprim.call.launch import Launch
 from clprim.call.packed import PackedWeight
 from clprim.call.primitive import built
+from clprim.errors import DeviceError
 from clprim.graph.graph import Buffer, Node, buffer_of
 from clprim.graph.store import collect
 from clprim.plan.kernel import Plan
@@ -124,6 +125,20 @@ def steps_of(device: Device, nodes: Sequence[Node]) -> list[Step]:
     return steps
 
 
+def present(step: Step, buffer: Buffer, memory: Any) -> Any:
+    """Returns the memory of a buffer, which a kernel is about to take.
+
+    Raises:
+        DeviceError: There is none, which would end the process.
+    """
+    if memory is None and buffer.nbytes:
+        raise DeviceError(
+            f"{step.node.primitive.what}: {buffer!r} has no memory when its kernel is launched, "
+            "which is a fault of clprim's: please report it"
+        )
+    return memory
+
+
 def enqueue(device: Device, steps: Sequence[Step], memory: dict[Buffer, Any]) -> None:
     """Runs kernels once, each temporary in memory of its own.
 
@@ -142,4 +157,5 @@ def enqueue(device: Device, steps: Sequence[Step], memory: dict[Buffer, Any]) ->
                 memory[buffer] = buffer.memory if buffer.kind == "constant" else found
         places = tuple((position, n) for n, (position, _) in enumerate(step.buffers))
         numbers = (*step.numbers, *advance()) if step.draws else step.numbers
-        step.launch.enqueue([memory[b] for _, b in step.buffers], places, numbers)
+        taken = [present(step, b, memory[b]) for _, b in step.buffers]
+        step.launch.enqueue(taken, places, numbers)

@@ -282,3 +282,32 @@ def test_kernels_run_once_a_call_whatever_is_written_between_calls():
         found = [noisy(y) for _ in range(3)]
         torch.manual_seed(3)
         assert all(torch.equal(f, 0 * y + torch.rand_like(y)) for f in found)
+
+
+WRITES = {
+    "index_fill_": lambda y, i, one: y.index_fill_(0, i, 2.0),
+    "scatter_": lambda y, i, one: y.scatter_(0, i[:, None].expand(3, 2), one),
+    "index_copy_": lambda y, i, one: y.index_copy_(0, i, one),
+    "index_put_": lambda y, i, one: y.index_put_((i,), one),
+    "put_": lambda y, i, one: y.put_(torch.cat([i, i + 3]), one.flatten()),
+    "setitem": lambda y, i, one: y.__setitem__(i, 1.0),
+}
+
+
+class Written(nn.Module):
+    def __init__(self, write):
+        super().__init__()
+        self.write = write
+
+    def forward(self, x):
+        y = torch.empty(3, 2, device=x.device)
+        self.write(y, torch.arange(3, device=x.device), torch.ones(3, 2, device=x.device))
+        return x + y
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_an_empty_tensor_that_constants_fill(device, name):
+    model, x = Written(WRITES[name]).eval(), torch.ones(3, 2)
+    fused = ct.fuse(model)
+    for _ in range(2):
+        assert torch.equal(fused(x.to(D)).cpu(), model(x))

@@ -29,6 +29,11 @@ def constants(graph: Graph, device: Device) -> Graph:
     uses, made = Uses(graph.nodes), dict[Buffer, Buffer]()
     nodes: list[Node] = []
     for n, node in enumerate(graph.nodes):
+        if n in known:
+            # What nobody has written yet holds anything, in memory of its own.
+            for buffer in map(buffer_of, node.reads):
+                if buffer.kind == "temporary" and buffer not in made:
+                    made[buffer] = _constant(device, buffer.nbytes)
         moved = reading(node, made)
         if n not in known:
             nodes.append(moved)
