@@ -11,17 +11,19 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._functorch import config as functorch_config
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
 from torch._guards import detect_fake_mode
 from torch._inductor.output_code import OutputCode
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx._graph_pickler import GraphPickler, Options
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from clprim.torch.parts import NOTES
 from clprim.torch.program import Program
 
 # Counts changes of what is kept, formulas of gradients among it.
-_FORM = 4
+_FORM = 5
 
 
 class Kept(OutputCode):  # type: ignore[misc]
@@ -86,18 +88,38 @@ def caching(
     made = backend(**{**compilers, "fw_compiler": forward})
 
     def compile_graph(module: fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        whole = f"{torch.compiler.config.cache_key_tag} clprim {_FORM} {tag}"
+        ranges, floats = _symbols()
+        whole = f"{torch.compiler.config.cache_key_tag} clprim {_FORM} {tag} {ranges}"
+        kept = functorch_config.enable_autograd_cache and not floats
+        tensors = [x for x in inputs if isinstance(x, torch.Tensor) and x.layout is torch.strided]
+        storages = {x.untyped_storage()._cdata for x in tensors}
         with (
             torch.compiler.config.patch(cache_key_tag=whole),
             # What a backward pass is made of is kept where it is there before its first call.
             # Tokens of effects are made in the graph: the cache does not hand them in.
-            torch._functorch.config.patch(
+            functorch_config.patch(
+                enable_autograd_cache=kept,
                 bundled_autograd_cache=True,
                 force_non_lazy_backward_lowering=True,
                 unlift_effect_tokens=True,
+                # Views of arguments that share memory would be made of the wrong one.
+                view_replay_for_aliased_outputs=len(storages) == len(tensors),
                 **settings,
             ),
         ):
             return made(module, inputs)
 
     return compile_graph
+
+
+def _symbols() -> tuple[list[str], bool]:
+    """Returns ranges of sizes that vary, and whether a Python float varies, in what is compiled.
+
+    PyTorch's key has neither. Guards that are kept are of these ranges, and none is of floats,
+    of which a graph may hold the value that they had.
+    """
+    context = torch._guards.TracingContext.try_get()
+    if context is None or context.fake_mode is None or context.fake_mode.shape_env is None:
+        return [], False
+    known = context.fake_mode.shape_env.var_to_range
+    return [*map(str, known.values())], any(symbol_is_type(s, SymT.FLOAT) for s in known)

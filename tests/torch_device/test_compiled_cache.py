@@ -50,6 +50,10 @@ clprim.torch.fallback("silent")
 found.append(inverse(torch.eye(2, device="opencl")).tolist())  # whose check is an effect
 clprim.torch.fallback("error")
 torch.compiler.reset()
+mean = torch.compile(lambda x, n: x.mul(n).add(x, alpha=1 - n), backend="clprim")
+for n in (0.5, 0.25, 0.75):  # a number that changes, which a graph holds
+    found.append(mean(x[0, 0].to("opencl"), n).tolist())
+torch.compiler.reset()
 try:
     torch.compile(lambda x: torch.linalg.eigvalsh(x @ x), backend="clprim")(x[0, 0].to("opencl"))
 except cp.DeviceError as error:
@@ -76,6 +80,7 @@ def test_a_second_process_compiles_nothing(device, tmp_path):
     (first, built, known), (second, again, hits) = (json.loads(r.stdout) for r in ran)
     assert first == second
     assert "_linalg_eigh" in first[-1] and f"{program}:" in first[-1]
+    assert first[-4:-1] == [[[1.0] * 6] * 6] * 3
     assert built and not again
     assert known["autograd_cache_saved"] >= 7 and not hits.get("autograd_cache_miss")
     assert hits["autograd_cache_hit"] >= 7 and "autograd_cache_saved" not in hits
