@@ -76,7 +76,9 @@ def _told(what: str, *, freeze: bool, tune: bool) -> tuple[tuple[int, ...], dict
         returned = context.num_forward_returns
     kept = what == "inference"
     frozen = freeze and kept
-    told = {"kept": kept, "frozen": frozen, "returned": returned, "tune": tune}
+    told: dict[str, Any] = {"kept": kept, "frozen": frozen, "returned": returned, "tune": tune}
+    if context is not None and what != "backward":
+        told["views"] = private.views_of(context)
     return tuple(static), told
 
 

@@ -63,10 +63,13 @@ class Recorded:
         tensors: Sequence[torch.Tensor],
         weights: Weights,
         free: Collection[int] = (),
+        bare: Collection[int] = (),
     ) -> None:
         arrays = [array_of(t) for t in tensors]
         with torch.no_grad(), _same_peak(), uncollected():
             trace, graph, result = traced(what, function, arrays)
+            for n in bare:
+                result[n] = private.form_of(result[n])
             results, self._form = tree_flatten(result)
             written = {buffer_of(w) for node in graph.nodes for w in (*node.writes, *node.changed)}
             bound = weights.bound(trace, written)
@@ -173,7 +176,7 @@ class Recorded:
                 base = known[buffer] = whole(given, memory, known)
             if base.dtype is kind:
                 return private.restride(base, shape, steps, offset)
-            return _seen_as(base, kind, shape, steps, offset)
+            return private.seen_as(base, kind, shape, steps, offset)
 
         return make
 
@@ -202,6 +205,8 @@ def _there(result: Any, given: Sequence[torch.Tensor], weights: Sequence[torch.T
             return lambda tensors, *_: tensors[n]
     if any(result is weight for weight in weights):
         return lambda *_: result
+    if result.is_meta:
+        return lambda *_: result
     if result.device.type != private.NAME:
         return lambda *_: result.clone()
     if not result.numel():
@@ -215,16 +220,8 @@ def _there(result: Any, given: Sequence[torch.Tensor], weights: Sequence[torch.T
             if result.dtype is tensor.dtype:
                 return lambda tensors, *_: tensors[n].as_strided(shape, strides, offset)
             kind = result.dtype
-            return lambda tensors, *_: _seen_as(tensors[n], kind, shape, strides, offset)
+            return lambda tensors, *_: private.seen_as(tensors[n], kind, shape, strides, offset)
     return lambda *_: result.detach()
-
-
-def _seen_as(
-    tensor: torch.Tensor, kind: torch.dtype, shape: Any, strides: Any, offset: int
-) -> torch.Tensor:
-    """A tensor's memory as another dtype."""
-    empty = torch.empty(0, dtype=kind, device=tensor.device)
-    return empty.set_(private.storage_of(tensor), offset, shape, strides)
 
 
 @contextmanager
@@ -244,10 +241,11 @@ class Graphs:
     Args:
         what: Its name.
         free: Of a function that returns a list: which of them may lie in another memory format.
+        bare: Likewise: of which only the shape, strides and offset count.
     """
 
-    def __init__(self, what: str, free: Collection[int] = ()) -> None:
-        self.what, self._free = what, free
+    def __init__(self, what: str, free: Collection[int] = (), bare: Collection[int] = ()) -> None:
+        self.what, self._free, self._bare = what, free, bare
         self._weights = Weights()
         self._known: OrderedDict[Hashable, Recorded] = OrderedDict()
         self._told: set[str] = set()
@@ -340,7 +338,7 @@ class Graphs:
             found = known.get(whole)
             if found is None:
                 known[whole] = found = Recorded(
-                    device, self.what, function, tensors, weights, self._free
+                    device, self.what, function, tensors, weights, self._free, self._bare
                 )
                 if len(known) > MOST_SIGNATURES:
                     known.popitem(last=False)

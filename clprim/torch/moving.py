@@ -6,15 +6,18 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from clprim.plan.strides import dense_strides
+from clprim.plan.strides import Operand, dense_strides, overlaps_itself
 from clprim.torch import private
 from clprim.torch.memory import on_device
 from clprim.torch.parts import Lies, is_written, lies_of
 
 _HERE = torch.device("cpu")
+_BYTE = np.dtype(np.uint8)
 
 
 def to_device(values: dict[fx.Node, Any], besides: Container[fx.Node]) -> None:
@@ -57,14 +60,15 @@ def in_order(node: fx.Node, found: Any) -> Any:
     return _laid_out(told, found, gaps=False)
 
 
-def _laid_out(told: Lies, found: torch.Tensor, *, gaps: bool = True) -> torch.Tensor:
-    wanted, strides = told.strides, found.stride()
+def _laid_out(lies: Lies, found: torch.Tensor, *, gaps: bool = True) -> torch.Tensor:
+    wanted, strides = lies.strides, found.stride()
     if wanted is None:
         return found  # sizes that are not known before
     rows = zip(found.shape, strides, wanted, strict=True)
     if strides == wanted or all(size == 1 or have == want for size, have, want in rows):
         return found
-    if 0 in (*found.shape, *wanted):
+    told = Operand(tuple(found.shape), wanted, 0, _BYTE)
+    if 0 in found.shape or overlaps_itself(told):
         return found  # elements that are repeated
     if not gaps:
         order = sorted(range(found.ndim), key=wanted.__getitem__, reverse=True)
@@ -78,14 +82,15 @@ class Moved:
     """A graph of the CPU's tensors that runs on the device.
 
     Args:
-        graph: It makes its tensors on the device from now on.
+        module: It and the functions in it make their tensors on the device from now on.
         weights: Arguments that are moved once, and again where they were written to.
         frozen: Whether nobody looks whether they were, but for what the graph itself writes.
     """
 
     def __init__(
-        self, graph: fx.Graph, weights: Iterable[fx.Node], *, frozen: bool = False
+        self, module: fx.GraphModule, weights: Iterable[fx.Node], *, frozen: bool = False
     ) -> None:
+        graph = module.graph
         self._device = torch.device(private.NAME)
         given = [n for n in graph.nodes if n.op == "placeholder"]
         self._weights = [n in set(weights) for n in given]
@@ -98,6 +103,21 @@ class Moved:
         for node in graph.nodes:
             if node.op == "call_function":
                 self._redirect(node)
+        for inner in module.modules():
+            if isinstance(inner, fx.GraphModule) and inner is not module:
+                self._move(inner)
+
+    def _move(self, inner: fx.GraphModule) -> None:
+        """Moves what `cond`, `scan` and their like call, with its constants."""
+        for node in inner.graph.nodes:
+            if node.op == "call_function":
+                self._redirect(node)
+            elif node.op == "get_attr":
+                place, _, name = str(node.target).rpartition(".")
+                owner = inner.get_submodule(place)
+                with unset_fake_temporarily():
+                    setattr(owner, name, self.constant(getattr(owner, name)))
+        inner.recompile()
 
     def _redirect(self, node: fx.Node) -> None:
         """Lets a node make its tensors on the device."""
@@ -140,7 +160,11 @@ class Moved:
         return made
 
     def back(
-        self, given: Sequence[Any], results: list[Any], nodes: Sequence[Any], returned: int | None
+        self,
+        given: Sequence[Any],
+        results: list[Any],
+        nodes: Sequence[Any],
+        returned: int | None,
     ) -> list[Any]:
         """Returns results on the CPU, and brings back what was written to arguments.
 
@@ -158,17 +182,38 @@ class Moved:
                 if n in self._known:
                     version = -1 if here.is_inference() else here._version
                     self._known[n] = self._known[n][0], here.data_ptr(), version
-        found = [*results]
         self._there = []
+        found, there = [*results], {}
         for k, (value, node) in enumerate(zip(results, nodes, strict=True)):
             if returned is not None and k >= returned:
                 break
             place = self._places.get(node) if isinstance(node, fx.Node) else None
             if place is not None:
                 found[k] = given[place]
-            elif isinstance(value, torch.Tensor):
-                found[k] = value.to(_HERE)
+            elif isinstance(value, torch.Tensor) and not value.is_meta:
+                there[k] = value
+        for k, value in _downloaded(there).items():
+            found[k] = value
         return found
+
+
+def _downloaded(values: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:
+    """Returns copies on the CPU, which share memory where they shared it."""
+    shared: dict[int, list[int]] = defaultdict(list)
+    for k, value in values.items():
+        shared[value.untyped_storage().data_ptr()].append(k)
+    found = {}
+    for address, several in shared.items():
+        if not address or len(several) == 1:
+            found.update({k: values[k].to(_HERE) for k in several})
+            continue
+        first = values[several[0]]
+        flat = private.restride(first, (first.untyped_storage().nbytes() // first.itemsize,), (1,))
+        storage = flat.to(_HERE).untyped_storage()
+        for k in several:
+            lies = values[k].storage_offset(), values[k].shape, values[k].stride()
+            found[k] = torch.empty(0, dtype=values[k].dtype).set_(storage, *lies)
+    return found
 
 
 def _moved(value: Any, device: torch.device) -> Any:

@@ -482,6 +482,21 @@ def restride(
     return found
 
 
+def form_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor without memory of the same shape, strides, offset and dtype."""
+    nbytes = tensor.untyped_storage().nbytes()
+    whole = torch.empty(nbytes // tensor.itemsize, dtype=tensor.dtype, device="meta")
+    return restride(whole, tensor.shape, tensor.stride(), tensor.storage_offset())
+
+
+def seen_as(
+    tensor: torch.Tensor, kind: torch.dtype, shape: Any, strides: Any, offset: int
+) -> torch.Tensor:
+    """Returns a tensor's memory in another form; strides and offset count elements of a dtype."""
+    empty = torch.empty(0, dtype=kind, device=tensor.device)
+    return empty.set_(storage_of(tensor), offset, shape, strides)
+
+
 def elementwise_order(*tensors: torch.Tensor) -> list[int]:
     """Returns the dimensions of an elementwise result from the slowest to the fastest.
 
@@ -568,6 +583,22 @@ def tracing_metadata() -> Any:
     """Returns what PyTorch knows of the arguments and results of the graph that it compiles."""
     context = torch._guards.TracingContext.try_get()
     return None if context is None else context.fw_metadata
+
+
+def views_of(metadata: Any) -> dict[int, int]:
+    """Returns which results of a forward graph are views of arguments, and of which.
+
+    Args:
+        metadata: As `tracing_metadata` returns it.
+    """
+    from torch._functorch._aot_autograd.schemas import OutputType
+
+    first = metadata.num_mutated_inp_runtime_indices
+    return {
+        first + n: info.base_idx
+        for n, info in enumerate(metadata.output_info)
+        if info.output_type is OutputType.alias_of_input
+    }
 
 
 def rng_operators() -> dict[Any, Callable[..., Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -33,6 +33,7 @@ from clprim.torch.parts import (
 from clprim.torch.weights import Weights
 
 _AS_STRIDED = torch.ops.aten.as_strided.default
+_ALIAS = torch.ops.aten.alias.default
 
 
 class _Known:
@@ -67,6 +68,20 @@ def _is_there(node: fx.Node, moved: bool) -> bool:
     return kinds == {private.NAME} or (moved and bool(kinds) and node.op == "placeholder")
 
 
+def _apart(graph: fx.Graph, output: fx.Node, bare: Iterable[int]) -> set[fx.Node]:
+    """Gives results of which only the form counts nodes of their own, and returns these."""
+    results, found = [*output.args[0]], set()
+    for n in bare:
+        result = results[n]
+        if isinstance(result, fx.Node) and result.op != "placeholder":
+            with graph.inserting_after(result):
+                results[n] = alias = graph.call_function(_ALIAS, (result,))
+            alias.meta = {**result.meta}
+            found.add(alias)
+    output.args = (tuple(results),)
+    return found
+
+
 def _is_told(node: fx.Node) -> bool:
     """Whether it is known before how a node's tensor lies."""
     lies = lies_of(node)
@@ -83,6 +98,7 @@ class Program:
         kept: Whether what is made of these alone is kept.
         frozen: Whether they never change.
         returned: How many results go to the user; the others stay on the device. None for all.
+        views: Results that are views of arguments, and numbers of these.
         tune: Whether tiles are timed where a part is planned.
     """
 
@@ -95,21 +111,23 @@ class Program:
         kept: bool = False,
         frozen: bool = False,
         returned: int | None = None,
+        views: Mapping[int, int] | None = None,
         tune: bool = False,
     ) -> None:
-        self._tune = tune
+        self._tune, self._views = tune, views or {}
         self._boxed_call = True  # PyTorch looks here for what empties its list
         self._what, self._module, self._graph = what, module, module.graph
+        self._output = next(n for n in self._graph.nodes if n.op == "output")
+        self._bare = _apart(self._graph, self._output, self._views)
         note(self._graph)
         self._given = [n for n in self._graph.nodes if n.op == "placeholder"]
-        self._output = next(n for n in self._graph.nodes if n.op == "output")
         self._static = {self._given[n] for n in weights if n < len(self._given)}
         self._kept, self._frozen, self._returned = kept, frozen, returned
         self._strided = any(n.target is _AS_STRIDED for n in self._graph.nodes)
         kinds = {kind for node in self._graph.nodes for kind in devices_of(node)}
         # Where nothing is on the device, all of it is moved there.
         here = private.NAME in kinds
-        self._moved = None if here else Moved(self._graph, self._static, frozen=frozen)
+        self._moved = None if here else Moved(module, self._static, frozen=frozen)
         self._parts = parts_of(self._graph, everywhere=self._moved is not None)
         self._begin()
 
@@ -120,7 +138,11 @@ class Program:
                 part,
                 self._static,
                 self._moved is not None,
-                Graphs(self._what, self._free(part)),
+                Graphs(
+                    self._what,
+                    self._free(part),
+                    [n for n, node in enumerate(part.makes) if node in self._bare],
+                ),
                 Weights(kept=self._kept, frozen=self._frozen),
             )
             for part in self._parts
@@ -172,6 +194,11 @@ class Program:
         if moved is not None:
             names = self._output.args[0]
             results = moved.back(given, results, names, self._returned)
+        for n, argument in self._views.items():
+            result = results[n]
+            if self._output.args[0][n] in self._bare:
+                form = result.dtype, result.shape, result.stride(), result.storage_offset()
+                results[n] = private.seen_as(given[argument], *form)
         return results
 
     def _run(self, part: Part, env: dict[fx.Node, Any]) -> None:
