@@ -11,6 +11,7 @@ import numpy as np
 
 import clprim as cp
 from bench.torture.case import Case
+from bench.torture.changing import changing
 from bench.torture.conversions import conversion
 from bench.torture.draw import EXACT, Draw, Host
 from bench.torture.narrow import composite, narrow
@@ -341,6 +342,7 @@ KINDS: dict[str, Callable[[Draw], Case]] = {
 }
 if find_spec("torch") is not None:
     KINDS["transform"] = _transform
+    KINDS["changing"] = changing
 
 
 def _described(arrays: list[Any]) -> str:
