@@ -21,7 +21,7 @@ from clprim.errors import DeviceError
 
 #: The device's name: ``tensor.to("opencl")``.
 NAME = "opencl"
-TESTED = ("2.13",)
+TESTED = ("2.13", "2.14")
 _KEY = "PrivateUse1"
 _NEEDED = (
     "utils.backend_registration._setup_privateuseone_for_python_backend",
@@ -57,6 +57,12 @@ def _check() -> None:
                 f"PyTorch {torch.__version__} has no torch.{path}, which the device needs; "
                 f"it was run with PyTorch {', '.join(TESTED)}"
             )
+    if ".".join(torch.__version__.split(".")[:2]) not in TESTED:
+        warnings.warn(
+            f"the device 'opencl' was run with PyTorch {', '.join(TESTED)} and not yet with "
+            f"{torch.__version__}, which has all that it asks for",
+            stacklevel=2,
+        )
 
 
 _check()

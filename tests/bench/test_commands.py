@@ -108,14 +108,21 @@ def test_an_unknown_device(tmp_path):
     assert "no OpenCL device matches 'no such device'" in result.output
 
 
-@pytest.mark.parametrize("package", ["rich", "typer", "matplotlib"])
-def test_a_missing_extra_is_named(package):
-    code = f"import sys, runpy; sys.modules[{package!r}] = None; runpy.run_module('bench')"
+@pytest.mark.parametrize(
+    ("package", "extra", "words"),
+    [(name, "bench", "reduce") for name in ("rich", "typer", "matplotlib")]
+    + [(name, "test", "builds") for name in ("pytest", "ml_dtypes")],
+)
+def test_a_missing_extra_is_named(package, extra, words):
+    code = (
+        f"import sys, runpy; sys.modules[{package!r}] = None; sys.argv = ['bench', {words!r}]; "
+        "runpy.run_module('bench', run_name='__main__')"
+    )
     found = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert found.returncode == 1
-    assert found.stderr == f'The benchmarks need {package}: pip install "clprim[bench]"\n'
+    assert found.stderr == f'The benchmarks need {package}: pip install "clprim[{extra}]"\n'
 
 
 def test_the_bare_enqueue_runs_the_same_kernel():

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 tomllib = pytest.importorskip("tomllib")
+
+import clprim as cp  # noqa: E402
+from clprim.torch import private  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 GROUP = "torch.backends"
@@ -60,3 +63,19 @@ print(torch.ones(1).item())
     code, out, err = run(program, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     assert (code, out) == (0, "1.0"), err
     assert "clprim" not in err
+
+
+def test_a_version_that_nobody_ran_is_told_so(monkeypatch):
+    monkeypatch.setattr(torch, "__version__", "2.99.1+cpu")
+    with pytest.warns(UserWarning, match=r"PyTorch 2\.13, 2\.14 and not yet with 2\.99\.1\+cpu"):
+        private._check()
+    monkeypatch.setattr(private, "_NEEDED", ("_C.no_such_name",))
+    with pytest.raises(cp.DeviceError, match=r"2\.99.*no torch\._C\.no_such_name.*2\.13, 2\.14"):
+        private._check()
+
+
+def test_the_versions_that_were_run_are_those_that_are_installed():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pin = extras["optional-dependencies"]["torch"][0]
+    first, last = private.TESTED[0], int(private.TESTED[-1].rpartition(".")[2])
+    assert pin == f"torch>={first},<2.{last + 1}"
