@@ -65,6 +65,12 @@ def numbers(shape, dtype=np.float32, seed=0, low=None, high=6):
     return (values % 2 == 1 if dtype.kind == "b" else values).astype(dtype)
 
 
+def near_infinity(dtype):
+    """Scales of two factors: of `numbers` products are finite, but not sums of the first one."""
+    exponent = np.finfo(np.float32 if np.dtype(dtype).itemsize < 8 else dtype).maxexp - 3
+    return 2.0**exponent, 2.0**-40
+
+
 def wide(array):
     """The array in a dtype in which NumPy's sums of test data are exact."""
     array = np.asarray(array)

@@ -122,6 +122,7 @@ class WinogradCode(ContractionCode):
         grouped: Whether transformed tiles lie as products take them, ``tile_rows`` of a block of
             channels together.
         weight: How weights are transformed where a kernel does so as it needs them.
+        direct: The weight as it is, for results that transforms do not hold.
         lines_ahead: Lines of the next weights that are prefetched with every block of channels.
         pixels_ahead: Lines of the next block's pixels that are, instead of where pixels are read.
     """
@@ -135,6 +136,7 @@ class WinogradCode(ContractionCode):
     chain: int = 0
     grouped: bool = True
     weight: WeightCode | None = None
+    direct: OperandCode | None = None
     lines_ahead: int = 0
     pixels_ahead: int = 0
 
@@ -253,6 +255,7 @@ def winograd_code(
         planar_x=planar_x,
         few=problem.depths[2] < width,
         chain=chain,
+        direct=OperandCode.of("w", problem.packed.dtype, problem.value, 0),
     )
     return WinogradCode(**given)
 

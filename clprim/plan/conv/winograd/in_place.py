@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from clprim.plan.arguments import Arguments
 from clprim.plan.conv.winograd.code import WinogradCode
 from clprim.plan.conv.winograd.cut import Cut, output_numbers
-from clprim.plan.conv.winograd.packing import weight_code, weight_numbers
+from clprim.plan.conv.winograd.packing import (
+    direct_memory,
+    direct_numbers,
+    weight_code,
+    weight_numbers,
+)
 from clprim.plan.conv.winograd.staged import plan_input
 from clprim.plan.kernel import KernelPlan
 from clprim.plan.product.problem import Contraction, moved_bytes
@@ -52,6 +56,7 @@ def _products(
     weight = code.weight
     assert weight is not None
     numbers = {
+        **direct_numbers(problem, cut),
         **output_numbers(problem, cut),
         "tile_begin": begin,
         "tile_end": end,
@@ -69,9 +74,9 @@ def _products(
         "slice": cut.slice,
         **weight_numbers(problem, weight),
     }
-    memory = Arguments(code.index)
+    memory = direct_memory(problem, code)
+    memory.memory(code.x.storage, "x_memory", problem.gathered.buffer)
     memory.memory(code.value, "transformed")
-    memory.memory(weight.w.storage, "w_memory")
     memory.memory(code.value, "partial", read_only=False)
     stores = replace(code, partial=False)
     parameters, arguments = parameters_of(stores, numbers, problem, finish=True)

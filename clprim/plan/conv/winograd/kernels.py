@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clprim.plan.conv.winograd.code import WinogradCode, winograd_code
-from clprim.plan.conv.winograd.cut import Cut, image_numbers, lines_ahead, output_numbers
+from clprim.plan.conv.winograd.cut import Cut, lines_ahead, output_numbers
 from clprim.plan.conv.winograd.image import image_of
 from clprim.plan.conv.winograd.in_place import plan_weight_in_place
-from clprim.plan.conv.winograd.packing import plan_weight
+from clprim.plan.conv.winograd.packing import direct_memory, direct_numbers, plan_weight
 from clprim.plan.conv.winograd.staged import plan_staged
 from clprim.plan.conv.winograd.tile import (
     WinogradTile,
@@ -66,7 +66,7 @@ def plan_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
 
 def _fused(problem: Contraction, code: WinogradCode, cut: Cut) -> KernelPlan:
     numbers = {
-        **image_numbers(problem, cut),
+        **direct_numbers(problem, cut),
         **output_numbers(problem, cut),
         "strips": cut.strips,
         "tiles": cut.tiles,
@@ -86,10 +86,11 @@ def _fused(problem: Contraction, code: WinogradCode, cut: Cut) -> KernelPlan:
         numbers["parts_ahead"] = -(-_lines_of_a_row(problem, cut) // part)
         numbers["part_ahead"] = part * LINE // problem.gathered.dtype.itemsize
     parameters, arguments = parameters_of(code, numbers, problem)
+    memory = direct_memory(problem, code)
     return KernelPlan(
         "conv/winograd/fused",
-        replace(code, parameters=parameters),
-        arguments,
+        replace(code, parameters=(*memory.parameters, *parameters)),
+        (*memory.arguments, *arguments),
         (cut.workers,),
         (1,),
         moved_bytes(problem),

@@ -15,6 +15,7 @@ from clprim.plan.arguments import Arguments
 from clprim.plan.conv.winograd.code import AxisCode, axis_code
 from clprim.plan.conv.winograd.image import Image, image_of
 from clprim.plan.conv.winograd.local_tile import WinogradLocalTile
+from clprim.plan.conv.winograd.packing import place_numbers
 from clprim.plan.conv.winograd.tile import tile_count, transforms_of
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, Plan, round_up
 from clprim.plan.machine import GROUP
@@ -59,6 +60,7 @@ class WinogradLocalCode(StoringCode):
         lanes: Elements of a vector of products.
         unroll: Channels that the inner loop takes at a time.
         digits: Whether outputs are numbers of three digits.
+        direct: The weight as it is, for results that transforms do not hold.
     """
 
     down: AxisCode
@@ -70,6 +72,7 @@ class WinogradLocalCode(StoringCode):
     lanes: int
     unroll: int
     digits: bool
+    direct: OperandCode
 
     @property
     def elements(self) -> int:
@@ -137,9 +140,12 @@ def plan_local(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTi
         "y_rows": problem.lanes[1],
         "y_columns": problem.lanes[2],
         **_output_numbers(problem, code),
+        **place_numbers(problem),
+        **dict(zip(("w_rows", "w_columns"), problem.depths, strict=False)),
     }
     found = Arguments(code.index)
     found.memory(code.x.storage, "x_memory", problem.gathered.buffer)
+    found.memory(code.direct.storage, "w_memory", problem.packed.buffer)
     found.memory(code.value, "packed")
     add_store(found, problem, code)
     found.numbers(**numbers)
@@ -174,6 +180,7 @@ def _code(problem: Contraction, tile: WinogradLocalTile, traits: DeviceTraits) -
         lanes=max(2, 16 // problem.value.itemsize),
         unroll=min(tile.steps, max(1, 4 * UNROLLED // sums)),
         digits=problem.digits is not None,
+        direct=OperandCode.of("w", problem.packed.dtype, problem.value, 0),
     )
 
 
@@ -245,16 +252,10 @@ def _weight(
         "depth": depth,
         "channels": problem.depths[2],
         "outputs": problem.outputs,
-        "w_start": w.start,
-        "w_row": w.depth[0],
-        "w_column": w.depth[1],
-        "w_channel": w.depth[2],
+        **place_numbers(problem),
     }
-    if w.digits is None or problem.digits is None:
-        numbers.update(w_group=w.group, w_output=w.output)
-    else:
+    if problem.digits is not None:
         numbers.update(output_1=problem.digits[1], output_2=problem.digits[2])
-        numbers.update({f"w_output_{d}": stride for d, stride in enumerate(w.digits)})
     found = Arguments(code.index)
     found.memory(operand.storage, "w_memory", w.buffer)
     found.memory(code.value, "packed", read_only=False)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from clprim.plan.arguments import Arguments
 from clprim.plan.conv.winograd.code import WeightCode, WinogradCode
-from clprim.plan.conv.winograd.cut import Cut
+from clprim.plan.conv.winograd.cut import Cut, image_numbers
 from clprim.plan.kernel import KernelPlan, OperandCode, round_up
 from clprim.plan.machine import ITEMS, STEPS_AHEAD
 from clprim.plan.permutation import transpose
@@ -47,7 +47,7 @@ def weight_code(problem: Contraction, code: WinogradCode) -> WeightCode:
     )
 
 
-def weight_numbers(problem: Contraction, code: WeightCode) -> dict[str, int]:
+def place_numbers(problem: Contraction) -> dict[str, int]:
     """Returns where the weight lies."""
     w = problem.packed
     numbers = {
@@ -60,12 +60,32 @@ def weight_numbers(problem: Contraction, code: WeightCode) -> dict[str, int]:
         numbers.update(w_group=w.group, w_output=w.output)
     else:
         numbers.update({f"w_output_{d}": stride for d, stride in enumerate(w.digits)})
+    return numbers
+
+
+def weight_numbers(problem: Contraction, code: WeightCode) -> dict[str, int]:
+    """Returns where the weight lies, and where it ends if vectors may reach over its end."""
+    w, numbers = problem.packed, place_numbers(problem)
     if code.reads == "taps":
         strides = (w.group, w.output, *w.depth)
         sizes = (problem.groups, problem.outputs, *problem.depths)
         reach = (max(0, s * (n - 1)) for s, n in zip(strides, sizes, strict=True))
         numbers["w_end"] = w.start + sum(reach) + 1
     return numbers
+
+
+def direct_numbers(problem: Contraction, cut: Cut) -> dict[str, int]:
+    """Returns what sums of products need to know, for results that transforms do not hold."""
+    taps = dict(zip(("w_rows", "w_columns"), problem.depths, strict=False))
+    return {**image_numbers(problem, cut), **place_numbers(problem), **taps}
+
+
+def direct_memory(problem: Contraction, code: WinogradCode) -> Arguments:
+    """Returns the parameters of a kernel that reads the weight as it is."""
+    assert code.direct is not None
+    found = Arguments(code.index)
+    found.memory(code.direct.storage, "w_memory", problem.packed.buffer)
+    return found
 
 
 def plan_weight(problem: Contraction, code: WinogradCode, cut: Cut) -> tuple[KernelPlan, int]:

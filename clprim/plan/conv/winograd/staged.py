@@ -9,6 +9,7 @@ from typing import Any
 from clprim.plan.arguments import Arguments
 from clprim.plan.conv.winograd.code import WinogradCode
 from clprim.plan.conv.winograd.cut import Cut, image_numbers, lines_ahead, output_numbers
+from clprim.plan.conv.winograd.packing import direct_memory, direct_numbers
 from clprim.plan.kernel import KernelPlan, round_up
 from clprim.plan.machine import ITEMS, second
 from clprim.plan.product.problem import Contraction
@@ -30,6 +31,7 @@ _NO_STORE: dict[str, Any] = {
     "vector_store": False,
     "streaming": False,
     "planar": False,
+    "direct": None,
 }
 
 
@@ -126,6 +128,7 @@ def _output(problem: Contraction, cut: Cut, begin: int, end: int, wanted: int) -
     parts = -(-(end - begin) // a_part)
     some = max(1, min(cut.strips, cut.strips * parts * groups // wanted))
     numbers = {
+        **direct_numbers(problem, cut),
         **output_numbers(problem, cut),
         "tile_begin": begin,
         "tile_end": end,
@@ -138,11 +141,13 @@ def _output(problem: Contraction, cut: Cut, begin: int, end: int, wanted: int) -
     code = replace(
         code, name=f"{cut.code.name}_output", shuffles=code.shuffles if code.planar else None
     )
+    memory = direct_memory(problem, code)
+    memory.memory(code.x.storage, "x_memory", problem.gathered.buffer)
     parameters, arguments = parameters_of(code, numbers, problem, finish=True)
     plan = KernelPlan(
         "conv/winograd/output",
-        replace(code, parameters=parameters),
-        arguments,
+        replace(code, parameters=(*memory.parameters, *parameters)),
+        (*memory.arguments, *arguments),
         (parts, -(-cut.strips // some), groups),
         (1, 1, 1),
         groups * cut.m_size * problem.value.itemsize,

@@ -31,6 +31,7 @@ from clprim.plan.conv.winograd.weight_tile import (
 )
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan
 from clprim.plan.machine import ITEMS
+from clprim.plan.place import Place
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
@@ -248,7 +249,33 @@ def _result(p: Convolution, cut: WeightCut, found: Arguments) -> dict[str, Any]:
         y0_row=w.row,
         y0_column=w.column,
     )
-    return {"y": y, "side_by_side": lane == 1, "beta": p.epilogue.beta}
+    x = OperandCode.of("x", p.x.dtype, p.value, 0)
+    g = OperandCode.of("w", p.y.dtype, p.value, 0)
+    found.memory(x.storage, "x_memory")
+    found.memory(g.storage, "w_memory")
+    # Lanes are channels and factors outputs, or the other way round; the other operand has neither.
+    lanes = ("factor", "lane") if cut.swapped else ("lane", "factor")
+    channel, output = ({f"{o}_{name}": 0 for name in lanes} for o in "xw")
+    found.numbers(
+        images=p.images,
+        **_place("x", p.x, cut.channels, channel | {f"x_{lanes[0]}": p.x.channel}),
+        x_rows=p.x_shape[2],
+        x_columns=p.x_shape[3],
+        rows_before=p.rows.before,
+        columns_before=p.columns.before,
+        **_place("w", p.y, cut.outputs, output | {f"w_{lanes[1]}": p.y.channel}),
+        w_rows=p.rows.windows,
+        w_columns=p.columns.windows,
+    )
+    stored = {"y": y, "side_by_side": lane == 1, "beta": p.epilogue.beta}
+    return {**stored, "operands": (x, g)}
+
+
+def _place(name: str, at: Place, channels: int, own: dict[str, int]) -> dict[str, int]:
+    """Where an image lies, of whose group there are so many channels."""
+    strides = {"start": at.start, "group": channels * at.channel, "image": at.image}
+    strides |= {"row": at.row, "column": at.column}
+    return {f"{name}_{n}": stride for n, stride in strides.items()} | own
 
 
 def _result_bytes(p: Convolution) -> int:

@@ -62,6 +62,7 @@ class GradientCode(KernelCode):
         y: The result, where it is stored.
         side_by_side: Whether lanes are neighbours in it, as in a vector.
         beta: Whether the old result takes part.
+        operands: Input and gradient as they are, for results that transforms do not hold.
     """
 
     value: str
@@ -76,3 +77,9 @@ class GradientCode(KernelCode):
     y: OperandCode | None = None
     side_by_side: bool = False
     beta: bool = False
+    operands: tuple[OperandCode, ...] = ()
+
+    @property
+    def mask(self) -> str:
+        """Type of a lane of what `select` takes beside vectors."""
+        return mask_type(self.value)

@@ -7,6 +7,29 @@ static inline index_t digits_place(index_t number, index_t size_1, index_t size_
     return high / size_1 * step_0 + high % size_1 * step_1 + (number - high * size_2) * step_2;
 }
 
+// A result as a sum of products, which may be finite where what transforms add up is not.
+__attribute__((noinline)) static float sum_of_products(
+    __global const float *x_memory, index_t x_at, index_t top, index_t left, index_t x_rows, index_t x_columns,
+    index_t x_row, index_t x_column, index_t x_step, __global const float *w_memory, index_t w_at, index_t w_rows,
+    index_t w_columns, index_t w_row, index_t w_column, index_t w_step, index_t steps)
+{
+    const index_t row_first = max(-top, (index_t)0), row_last = min(w_rows, x_rows - top);
+    const index_t column_first = max(-left, (index_t)0), column_last = min(w_columns, x_columns - left);
+    float sum = 0;
+    // Once there is no number there never is.
+    for (index_t step = 0; step < steps && !isnan(sum); ++step) {
+        float plane = 0;
+        for (index_t i = row_first; i < row_last && !isnan(plane); ++i) {
+            float line = 0;
+            for (index_t k = column_first; k < column_last; ++k)
+                line += (float)x_memory[x_at + step * x_step + (top + i) * x_row + (left + k) * x_column] * (float)w_memory[w_at + step * w_step + i * w_row + k * w_column];
+            plane += line;
+        }
+        sum += plane;
+    }
+    return sum;
+}
+
 // Places of what is there are never negative, and an unsigned number is a shorter way to an address.
 typedef uint place_t;
 // Winograd's F(2 x 2, 3 x 3): 16 products a tile instead of 36.
@@ -23,6 +46,7 @@ typedef uint place_t;
 // What is read next is not read ahead: registers that hold no pixels have room for a second group.
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv2d_winograd(
     __global const float *x_memory,
+    __global const float *w_memory,
     __global const float *packed,
     __global float *y0_memory,
     const int x_start,
@@ -52,7 +76,16 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv2d_winograd(
     const int y0_output_2,
     const int y0_0,
     const int y0_1,
-    const int y0_2)
+    const int y0_2,
+    const int w_start,
+    const int w_row,
+    const int w_column,
+    const int w_channel,
+    const int w_output_0,
+    const int w_output_1,
+    const int w_output_2,
+    const int w_rows,
+    const int w_columns)
 {
     __local float4 memory[256];
     __local float4 *U = memory + 128;
@@ -362,6 +395,10 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv2d_winograd(
                 for (int j = 0; j < 2; ++j)
                     if (row + i < y_rows && column + j < y_columns) {
                         float y0 = results[i * 2 + j];
+                        if (!isfinite(y0))
+                            y0 = sum_of_products(
+                                x_memory, x_start + group * x_group + image * x_image, row + i - rows_before, column + j - columns_before, x_rows, x_columns, x_row, x_column, x_channel,
+                                w_memory, w_start + digits_place(group * outputs + output, output_1, output_2, w_output_0, w_output_1, w_output_2), w_rows, w_columns, w_row, w_column, w_channel, channels);
                         y0_memory[y0_at + i * y0_1 + j * y0_2] = y0;
                     }
         }

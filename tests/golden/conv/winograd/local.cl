@@ -26,6 +26,29 @@ static inline __attribute__((overloadable)) float cp_max(float a, float b)
     typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
     cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
+// A result as a sum of products, which may be finite where what transforms add up is not.
+__attribute__((noinline)) static float sum_of_products(
+    __global const float *x_memory, index_t x_at, index_t top, index_t left, index_t x_rows, index_t x_columns,
+    index_t x_row, index_t x_column, index_t x_step, __global const float *w_memory, index_t w_at, index_t w_rows,
+    index_t w_columns, index_t w_row, index_t w_column, index_t w_step, index_t steps)
+{
+    const index_t row_first = max(-top, (index_t)0), row_last = min(w_rows, x_rows - top);
+    const index_t column_first = max(-left, (index_t)0), column_last = min(w_columns, x_columns - left);
+    float sum = 0;
+    // Once there is no number there never is.
+    for (index_t step = 0; step < steps && !isnan(sum); ++step) {
+        float plane = 0;
+        for (index_t i = row_first; i < row_last && !isnan(plane); ++i) {
+            float line = 0;
+            for (index_t k = column_first; k < column_last; ++k)
+                line += (float)x_memory[x_at + step * x_step + (top + i) * x_row + (left + k) * x_column] * (float)w_memory[w_at + step * w_step + i * w_row + k * w_column];
+            plane += line;
+        }
+        sum += plane;
+    }
+    return sum;
+}
+
 // Places of what is there are never negative, and an unsigned number is a shorter way to an address.
 typedef uint place_t;
 // Winograd's F(2 x 2, 3 x 3): 16 products a tile instead of 36.
@@ -42,6 +65,7 @@ typedef uint place_t;
 // What is read next is not read ahead: registers that hold no pixels have room for a second group.
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_winograd(
     __global const float *x_memory,
+    __global const float *w_memory,
     __global const float *packed,
     __global float *y0_memory,
     __global const float *bias_memory,
@@ -79,7 +103,15 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_winograd(
     const int x0_output,
     const int x0_0,
     const int x0_1,
-    const int x0_2)
+    const int x0_2,
+    const int w_start,
+    const int w_row,
+    const int w_column,
+    const int w_channel,
+    const int w_group,
+    const int w_output,
+    const int w_rows,
+    const int w_columns)
 {
     __local float4 memory[2048];
     __local float4 *U = memory + 1024;
@@ -404,6 +436,10 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_winograd(
                 for (int j = 0; j < 2; ++j)
                     if (row + i < y_rows && column + j < y_columns) {
                         float y0 = results[i * 2 + j];
+                        if (!isfinite(y0))
+                            y0 = sum_of_products(
+                                x_memory, x_start + group * x_group + image * x_image, row + i - rows_before, column + j - columns_before, x_rows, x_columns, x_row, x_column, x_channel,
+                                w_memory, w_start + group * w_group + output * w_output, w_rows, w_columns, w_row, w_column, w_channel, channels);
                         typedef float typeof_bias;
                         const typeof_bias bias = (float)bias_memory[bias_at];
                         typedef float typeof_x0;
@@ -413,7 +449,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_winograd(
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 417 "kernel"
+#line 453 "kernel"
                         }
                         y0_memory[y0_at + i * y0_1 + j * y0_2] = y0;
                     }

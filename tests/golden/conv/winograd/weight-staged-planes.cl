@@ -1,5 +1,28 @@
 typedef int index_t;
 
+// A result as a sum of products, which may be finite where what transforms add up is not.
+__attribute__((noinline)) static float sum_of_products(
+    __global const float *x_memory, index_t x_at, index_t top, index_t left, index_t x_rows, index_t x_columns,
+    index_t x_row, index_t x_column, index_t x_step, __global const float *w_memory, index_t w_at, index_t w_rows,
+    index_t w_columns, index_t w_row, index_t w_column, index_t w_step, index_t steps)
+{
+    const index_t row_first = max(-top, (index_t)0), row_last = min(w_rows, x_rows - top);
+    const index_t column_first = max(-left, (index_t)0), column_last = min(w_columns, x_columns - left);
+    float sum = 0;
+    // Once there is no number there never is.
+    for (index_t step = 0; step < steps && !isnan(sum); ++step) {
+        float plane = 0;
+        for (index_t i = row_first; i < row_last && !isnan(plane); ++i) {
+            float line = 0;
+            for (index_t k = column_first; k < column_last; ++k)
+                line += (float)x_memory[x_at + step * x_step + (top + i) * x_row + (left + k) * x_column] * (float)w_memory[w_at + step * w_step + i * w_row + k * w_column];
+            plane += line;
+        }
+        sum += plane;
+    }
+    return sum;
+}
+
 // Winograd's gradient in the weight, F(3 x 3, 4 x 4): every element e of transformed tiles by itself.
 //
 //    b[e]: lanes x tiles   ---.
@@ -21,6 +44,29 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
     const int y0_lane,
     const int y0_row,
     const int y0_column,
+    __global const float *x_memory,
+    __global const float *w_memory,
+    const int images,
+    const int x_start,
+    const int x_group,
+    const int x_image,
+    const int x_row,
+    const int x_column,
+    const int x_lane,
+    const int x_factor,
+    const int x_rows,
+    const int x_columns,
+    const int rows_before,
+    const int columns_before,
+    const int w_start,
+    const int w_group,
+    const int w_image,
+    const int w_row,
+    const int w_column,
+    const int w_lane,
+    const int w_factor,
+    const int w_rows,
+    const int w_columns,
     const int lanes,
     const int lane_slots,
     const int factors,
@@ -294,6 +340,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                             vstore16(r2, 8, taps);
                         }
 
+                        int16 lost = 0;
+                        for (int i = 0; i < 9; ++i)
+                            lost |= isfinite(vload16(i, taps)) == 0;
+                        if (any(lost))
+                            for (int c = skipped; c < there; ++c)
+                                for (int i = 0; i < 9; ++i)
+                                    if (!isfinite(taps[i * 16 + c]))
+                                        taps[i * 16 + c] = sum_of_products(
+                                            x_memory, x_start + group * x_group + (factor_first + j) * x_factor + (lane + c) * x_lane,
+                                            i / 3 - rows_before, i % 3 - columns_before, x_rows, x_columns, x_row, x_column, x_image,
+                                            w_memory, w_start + group * w_group + (factor_first + j) * w_factor + (lane + c) * w_lane,
+                                            w_rows, w_columns, w_row, w_column, w_image, images);
                         for (int c = skipped; c < there; ++c)
                             for (int i = 0; i < 3; ++i)
                                 for (int k = 0; k < 3; ++k) {

@@ -1,5 +1,28 @@
 typedef int index_t;
 
+// A result as a sum of products, which may be finite where what transforms add up is not.
+__attribute__((noinline)) static float sum_of_products(
+    __global const float *x_memory, index_t x_at, index_t top, index_t left, index_t x_rows, index_t x_columns,
+    index_t x_row, index_t x_column, index_t x_step, __global const float *w_memory, index_t w_at, index_t w_rows,
+    index_t w_columns, index_t w_row, index_t w_column, index_t w_step, index_t steps)
+{
+    const index_t row_first = max(-top, (index_t)0), row_last = min(w_rows, x_rows - top);
+    const index_t column_first = max(-left, (index_t)0), column_last = min(w_columns, x_columns - left);
+    float sum = 0;
+    // Once there is no number there never is.
+    for (index_t step = 0; step < steps && !isnan(sum); ++step) {
+        float plane = 0;
+        for (index_t i = row_first; i < row_last && !isnan(plane); ++i) {
+            float line = 0;
+            for (index_t k = column_first; k < column_last; ++k)
+                line += (float)x_memory[x_at + step * x_step + (top + i) * x_row + (left + k) * x_column] * (float)w_memory[w_at + step * w_step + i * w_row + k * w_column];
+            plane += line;
+        }
+        sum += plane;
+    }
+    return sum;
+}
+
 // The channels at `at`, which do not fill a vector.
 __attribute__((always_inline)) static float16 channels_of(__global const float *x_memory, index_t at, int channels, index_t x_size)
 {
@@ -25,6 +48,7 @@ __attribute__((always_inline)) static float16 channels_of(__global const float *
 // A work-group takes blocks of `block_tiles` tiles, whose V and M stay in its second cache; products
 // of 8 tiles and 32 outputs are summed up in registers.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
+    __global const float *w_memory,
     __global const float *x_memory,
     __global const float *packed,
     __global float *partial,
@@ -47,6 +71,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
     const int v_element,
     const int x_size,
     const int x_column,
+    const int w_start,
+    const int w_row,
+    const int w_column,
+    const int w_channel,
+    const int w_group,
+    const int w_output,
+    const int w_rows,
+    const int w_columns,
     const int outputs,
     const int output_vectors,
     const int y_rows,
@@ -462,6 +494,23 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                         vstore16(r3, 15, tile_out);
                     }
 
+                    int16 lost = 0;
+                    for (int i = 0; i < 4; ++i)
+                        for (int j = 0; j < run * 4; ++j)
+                            lost |= isfinite(vload16(i * 4 + j, tile_out)) == 0;
+                    if (any(lost)) {
+                        const index_t x_at = x_start + group * x_group + image * x_image;
+                        const index_t row = tile_line * 4, line = tile_column * 4;
+                        for (int i = 0; i < lines_left; ++i)
+                            for (int j = 0; j < rows_left; ++j)
+                                for (int c = 0; c < columns_left; ++c) {
+                                    const int at = (i * 4 + j) * 16 + c;
+                                    if (!isfinite(tile_out[at]))
+                                        tile_out[at] = sum_of_products(
+                                            x_memory, x_at, row + i * 1 - rows_before, line + j * 1 - columns_before, x_rows, x_columns, x_row, x_column, x_channel,
+                                            w_memory, w_start + group * w_group + (column + c) * w_output, w_rows, w_columns, w_row, w_column, w_channel, channels);
+                                }
+                    }
                     for (int i = 0; i < lines_left; ++i) {
                         const index_t y0_line = y0_tile + i * y0_1;
                         float16 sum[4][1];

@@ -42,6 +42,28 @@ static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
     typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
     cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
+// A result as a sum of products, which may be finite where what transforms add up is not.
+__attribute__((noinline)) static float sum_of_products(
+    __global const float *x_memory, index_t x_at, index_t top, index_t left, index_t x_rows, index_t x_columns,
+    index_t x_row, index_t x_column, index_t x_step, __global const float *w_memory, index_t w_at, index_t w_rows,
+    index_t w_columns, index_t w_row, index_t w_column, index_t w_step, index_t steps)
+{
+    const index_t row_first = max(-top, (index_t)0), row_last = min(w_rows, x_rows - top);
+    const index_t column_first = max(-left, (index_t)0), column_last = min(w_columns, x_columns - left);
+    float sum = 0;
+    // Once there is no number there never is.
+    for (index_t step = 0; step < steps && !isnan(sum); ++step) {
+        float plane = 0;
+        for (index_t i = row_first; i < row_last && !isnan(plane); ++i) {
+            float line = 0;
+            for (index_t k = column_first; k < column_last; ++k)
+                line += (float)x_memory[x_at + step * x_step + (top + i) * x_row + (left + k) * x_column] * (float)w_memory[w_at + step * w_step + i * w_row + k * w_column];
+            plane += line;
+        }
+        sum += plane;
+    }
+    return sum;
+}
 static inline float16 pick0(const float16 a, const float16 b)
 {
     return (float16)(a.s0, a.s2, a.s4, a.s6, a.s8, a.sa, a.sc, a.se, b.s0, b.s2, b.s4, b.s6, b.s8, b.sa, b.sc, b.se);
@@ -74,6 +96,7 @@ __attribute__((always_inline)) static float16 columns_of(__global const float *x
 // A work-group takes blocks of `block_tiles` tiles, whose V and M stay in its second cache; products
 // of 6 tiles and 64 outputs are summed up in registers.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
+    __global const float *w_memory,
     __global const float *x_memory,
     __global const float *packed,
     __global float *partial,
@@ -96,6 +119,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
     const int line_pitch,
     const int v_element,
     const int x_size,
+    const int w_start,
+    const int w_row,
+    const int w_column,
+    const int w_channel,
+    const int w_group,
+    const int w_output,
+    const int w_rows,
+    const int w_columns,
     const int outputs,
     const int output_vectors,
     const int y_rows,
@@ -465,6 +496,23 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                         }
 
                     }
+                    int16 lost = 0;
+                    for (int i = 0; i < 2; ++i)
+                        for (int j = 0; j < run * 2; ++j)
+                            lost |= isfinite(vload16(i * 16 + j, tile_out)) == 0;
+                    if (any(lost)) {
+                        const index_t x_at = x_start + group * x_group + image * x_image;
+                        const index_t row = tile_line * 2, line = tile_column * 2;
+                        for (int i = 0; i < lines_left; ++i)
+                            for (int j = 0; j < rows_left; ++j)
+                                for (int c = 0; c < columns_left; ++c) {
+                                    const int at = (i * 16 + j) * 16 + c;
+                                    if (!isfinite(tile_out[at]))
+                                        tile_out[at] = sum_of_products(
+                                            x_memory, x_at, row + i * 1 - rows_before, line + j * 1 - columns_before, x_rows, x_columns, x_row, 1, x_channel,
+                                            w_memory, w_start + group * w_group + (column + c) * w_output, w_rows, w_columns, w_row, w_column, w_channel, channels);
+                                }
+                    }
                     for (int i = 0; i < lines_left; ++i) {
                         const index_t y0_line = y0_tile + i * y0_1;
                         const index_t x0_line = x0_tile + i * x0_1;
@@ -578,7 +626,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 582 "kernel"
+#line 630 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                                 j += 16;
@@ -591,7 +639,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 595 "kernel"
+#line 643 "kernel"
                                 }
                                 vstore8(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                                 j += 8;
@@ -604,7 +652,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 608 "kernel"
+#line 656 "kernel"
                                 }
                                 vstore4(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                                 j += 4;
@@ -617,7 +665,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 621 "kernel"
+#line 669 "kernel"
                                 }
                                 vstore2(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                                 j += 2;
@@ -630,7 +678,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 634 "kernel"
+#line 682 "kernel"
                                 }
                                 y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                             }

@@ -30,6 +30,28 @@ static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
     typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
     cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
+// A result as a sum of products, which may be finite where what transforms add up is not.
+__attribute__((noinline)) static float sum_of_products(
+    __global const float *x_memory, index_t x_at, index_t top, index_t left, index_t x_rows, index_t x_columns,
+    index_t x_row, index_t x_column, index_t x_step, __global const float *w_memory, index_t w_at, index_t w_rows,
+    index_t w_columns, index_t w_row, index_t w_column, index_t w_step, index_t steps)
+{
+    const index_t row_first = max(-top, (index_t)0), row_last = min(w_rows, x_rows - top);
+    const index_t column_first = max(-left, (index_t)0), column_last = min(w_columns, x_columns - left);
+    float sum = 0;
+    // Once there is no number there never is.
+    for (index_t step = 0; step < steps && !isnan(sum); ++step) {
+        float plane = 0;
+        for (index_t i = row_first; i < row_last && !isnan(plane); ++i) {
+            float line = 0;
+            for (index_t k = column_first; k < column_last; ++k)
+                line += (float)x_memory[x_at + step * x_step + (top + i) * x_row + (left + k) * x_column] * (float)w_memory[w_at + step * w_step + i * w_row + k * w_column];
+            plane += line;
+        }
+        sum += plane;
+    }
+    return sum;
+}
 #ifdef __has_builtin
 #if __has_builtin(__builtin_prefetch)
 #define prefetch_line(address) __builtin_prefetch(address)
@@ -44,16 +66,41 @@ static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
 // Winograd's convolution, the last of three kernels: transforms products back and stores them. A
 // work-group takes some tiles, all outputs.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_output(
+    __global const float *w_memory,
+    __global const float *x_memory,
     __global const float *partial,
     __global float *y0_memory,
     __global const float *bias_memory,
     __global const float *x0_memory,
+    const int x_start,
+    const int x_group,
+    const int x_image,
+    const int x_row,
+    const int x_channel,
+    const int x_rows,
+    const int x_columns,
+    const int rows_before,
+    const int columns_before,
+    const int channels,
+    const int channel_blocks,
+    const int tile_lines,
+    const int tile_columns,
+    const int longest_run,
+    const int line_pitch,
+    const int v_element,
+    const int x_column,
+    const int w_start,
+    const int w_row,
+    const int w_column,
+    const int w_channel,
+    const int w_group,
+    const int w_output,
+    const int w_rows,
+    const int w_columns,
     const int outputs,
     const int output_vectors,
     const int y_rows,
     const int y_columns,
-    const int tile_lines,
-    const int tile_columns,
     const int m_element,
     const int tile_begin,
     const int tile_end,
@@ -332,6 +379,23 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_out
                     vstore16(r3, 15, tile_out);
                 }
 
+                int16 lost = 0;
+                for (int i = 0; i < 4; ++i)
+                    for (int j = 0; j < run * 4; ++j)
+                        lost |= isfinite(vload16(i * 4 + j, tile_out)) == 0;
+                if (any(lost)) {
+                    const index_t x_at = x_start + group * x_group + image * x_image;
+                    const index_t row = tile_line * 4, line = tile_column * 4;
+                    for (int i = 0; i < lines_left; ++i)
+                        for (int j = 0; j < rows_left; ++j)
+                            for (int c = 0; c < columns_left; ++c) {
+                                const int at = (i * 4 + j) * 16 + c;
+                                if (!isfinite(tile_out[at]))
+                                    tile_out[at] = sum_of_products(
+                                        x_memory, x_at, row + i * 1 - rows_before, line + j * 1 - columns_before, x_rows, x_columns, x_row, x_column, x_channel,
+                                        w_memory, w_start + group * w_group + (column + c) * w_output, w_rows, w_columns, w_row, w_column, w_channel, channels);
+                            }
+                }
                 for (int i = 0; i < lines_left; ++i) {
                     const index_t y0_line = y0_tile + i * y0_1;
                     const index_t bias_line = bias_tile;
@@ -357,7 +421,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_out
                                     {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 361 "kernel"
+#line 425 "kernel"
                                     }
                                     vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                                 }
@@ -384,7 +448,7 @@ y0 = max(y0 + x0, 0);
                             {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 388 "kernel"
+#line 452 "kernel"
                             }
                             vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                         }
@@ -399,7 +463,7 @@ y0 = max(y0 + x0, 0);
                             {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 403 "kernel"
+#line 467 "kernel"
                             }
                             y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                         }
