@@ -19,7 +19,7 @@ import numpy as np
 import pyopencl as cl
 
 from clprim.runtime import child, disk_cache, icd, query
-from clprim.runtime.probe_forms import FORMS, KINDS, LONGEST, SIZES, keeps_bits
+from clprim.runtime.probe_forms import FORMS, KINDS, SIZES, keeps_bits
 from clprim.runtime.probe_times import TIMED, kernel_of, shares_lanes, sums_four_products
 from clprim.traits import DeviceTraits
 
@@ -187,6 +187,7 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
     found = abilities(device)
     if found is None:
         return traits
+    vector_bytes = _vector_bytes(traits.vector_bytes, found)
     sizes = tuple(size for size in traits.sub_groups if f"sub_groups_{size}" in found)
     return replace(
         traits,
@@ -201,12 +202,12 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
         short_block_reads=traits.short_block_reads
         and all(f"short_block_reads_{s}" in found for s in sizes),
         vector_trigonometry="trigonometry" in found,
-        function_bytes=_least_bytes("functions", found),
-        estimate_bytes=_least_bytes("estimates", found),
+        function_bytes=_least_bytes("functions", found, vector_bytes),
+        estimate_bytes=_least_bytes("estimates", found, vector_bytes),
         widened_comparisons="widening" in found,
         byte_choices="choices" in found,
         long_loops="loops" in found,
-        vector_bytes=_vector_bytes(traits.vector_bytes, found),
+        vector_bytes=vector_bytes,
     )
 
 
@@ -217,8 +218,10 @@ def _vector_bytes(promised: int, found: frozenset[str]) -> int:
     return promised
 
 
-def _least_bytes(kind: str, found: frozenset[str]) -> int:
-    least = next((size for size in SIZES if f"{kind}_{size}" in found), LONGEST)
+def _least_bytes(kind: str, found: frozenset[str], vector_bytes: int) -> int:
+    # Where none has the bits of the longest, whose functions may be more than a compiler stands,
+    # all are computed as vectors of a register.
+    least = next((size for size in SIZES if f"{kind}_{size}" in found), vector_bytes)
     return 0 if least == SIZES[0] else least
 
 

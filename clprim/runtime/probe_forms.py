@@ -7,9 +7,9 @@ import pyopencl as cl
 
 from clprim.runtime.probe_times import kernel_of
 
-#: Bytes of the vectors that are asked for; a scalar of float is the first.
-SIZES = (4, 8, 16, 32)
-LONGEST = 64
+#: Bytes of the vectors that are asked for; a scalar of float is the first. Of the last one it is
+#: asked whether a compiler survives its functions.
+SIZES = (4, 8, 16, 32, 64)
 # By kind; what a library computes has few forms, so that some functions stand for all.
 _FUNCTIONS = {"functions": ("exp", "atan"), "estimates": ("rsqrt", "native_rsqrt", "native_exp")}
 # One work-item, as compilers make vectors of several; the argument is the same in all components.
@@ -33,7 +33,7 @@ _DOUBLES = (
     "#endif\n"
 )
 #: What the answers follow from, but for the device.
-FORMS = (_SOURCE, _FLOATS, _DOUBLES, _FUNCTIONS)
+FORMS = (_SOURCE, _FLOATS, _DOUBLES, _FUNCTIONS, SIZES)
 KINDS = tuple(_FUNCTIONS)
 
 

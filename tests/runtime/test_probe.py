@@ -188,7 +188,7 @@ def test_without_a_child_the_driver_is_believed(device, monkeypatch, executable)
 
 def test_answers_refine_traits(monkeypatch):
     said = DeviceTraits(is_cpu=True, fp16=True, fp64=True)
-    found = frozenset({"kernel", "lanes", "fp16", "vectors_32", "vectors_64"})
+    found = frozenset({"kernel", "lanes", "fp16", "vectors_32", "vectors_64", "functions_64"})
     monkeypatch.setattr(probe, "abilities", lambda device: found)
     assert probe.refine(said, None) == dataclasses.replace(
         said,
@@ -198,7 +198,7 @@ def test_answers_refine_traits(monkeypatch):
         streaming=False,
         vector_trigonometry=False,
         function_bytes=64,
-        estimate_bytes=64,
+        estimate_bytes=said.vector_bytes,  # the compiler dies of those of 64
         widened_comparisons=False,
         byte_choices=False,
         long_loops=False,
