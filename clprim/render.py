@@ -93,3 +93,24 @@ def _number_lines(text: str) -> str:
         if line.startswith("#line @ "):
             lines[at] = line.replace("@", str(at + 2), 1)
     return "\n".join(lines)
+
+
+_SNIPPETS = re.compile(r'^#line 1 "snippet:.*?^#line \d+ "kernel"', re.MULTILINE | re.DOTALL)
+_LOOP = re.compile(r"\b(?:for|while|do|goto)\b")
+_CHOICE = re.compile(r"\b(?:if|switch)\b|\?|&&|\|\|")
+_ONE_ITEM = "reqd_work_group_size(1, 1, 1)"
+
+
+def apart(source: str) -> str:
+    """Returns a kernel whose work-items share no vectors where their ways may part.
+
+    Those of strings that hold a loop and a choice.
+
+    Args:
+        source: As it is printed; other kernels stay as they are.
+    """
+    written = "\n".join(_SNIPPETS.findall(source))
+    if _ONE_ITEM in source or not (_LOOP.search(written) and _CHOICE.search(written)):
+        return source
+    hint = "__attribute__((intel_vec_len_hint(1)))"
+    return re.sub(r"(^|\) )__kernel ", rf"\1__kernel {hint} ", source, flags=re.MULTILINE)

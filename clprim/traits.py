@@ -40,6 +40,8 @@ class DeviceTraits:
         byte_choices: ``?:`` chooses between a constant and a signed byte.
         long_loops: The loops of a work-item run to their end; some devices stop them after 65,535
             steps in all.
+        own_ways: Work-items that go different ways through loops and guarded reads get what is
+            theirs; in some vectorisers they get what the first one's way gives.
         c_version: OpenCL C version that the *device* compiles, as (major, minor).
         registers: Vector registers of a CPU; 0 where it is to follow from their width.
         cores: Cores whose threads the compute units of a CPU are; 0 where that is not known.
@@ -70,6 +72,7 @@ class DeviceTraits:
     widened_comparisons: bool = True
     byte_choices: bool = True
     long_loops: bool = True
+    own_ways: bool = True
     c_version: tuple[int, int] = (1, 2)
     registers: int = 0
     cores: int = 0

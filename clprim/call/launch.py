@@ -11,6 +11,7 @@ import pyopencl as cl
 
 from clprim.errors import DeviceError, ShapeError, quoted
 from clprim.plan.kernel import Buffer, KernelCode, KernelPlan, Scalar
+from clprim.render import apart
 from clprim.runtime.device import Device
 from clprim.runtime.program import cl_std_option, kernel_of
 from clprim.runtime.source_cache import source_of
@@ -102,6 +103,8 @@ class Launch:
     ) -> None:
         _require_room(device, plan, title)
         source = source_of(plan.template, plan.code)
+        if not device.traits.own_ways:
+            source = apart(source)
         self._device = device
         self._plan = plan
         self._name = plan.code.name

@@ -21,6 +21,7 @@ import pyopencl as cl
 from clprim.runtime import child, disk_cache, icd, query
 from clprim.runtime.probe_forms import FORMS, KINDS, SIZES, keeps_bits
 from clprim.runtime.probe_times import TIMED, kernel_of, shares_lanes, sums_four_products
+from clprim.runtime.probe_ways import WAYS, goes_own_ways
 from clprim.traits import DeviceTraits
 
 # What a program uses beside what every kernel needs: lines before the kernel, and in it.
@@ -166,6 +167,7 @@ ANSWERS = (
     "dots",
     "halves",
     "strided_sums",
+    "own_ways",
     *(f"{kind}_{size}" for kind in KINDS for size in SIZES),
     *(f"{read}_{size}" for size in query.SUB_GROUPS for read in _READS),
 )
@@ -207,6 +209,7 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
         widened_comparisons="widening" in found,
         byte_choices="choices" in found,
         long_loops="loops" in found,
+        own_ways="own_ways" in found,
         vector_bytes=vector_bytes,
     )
 
@@ -236,7 +239,7 @@ def abilities(device: cl.Device) -> frozenset[str] | None:
         identity = query.identity(device)
     except cl.Error:  # a driver that does not even tell names
         return None
-    known = (_SOURCE, _USES, _SUB_GROUPS, _READS, _STRIDED, _HALVES, TIMED, FORMS)
+    known = (_SOURCE, _USES, _SUB_GROUPS, _READS, _STRIDED, _HALVES, TIMED, FORMS, WAYS)
     texts = (*identity, repr(known).encode())
     key = hashlib.sha256(b"abilities:" + repr(texts).encode()).hexdigest()
     kept = disk_cache.load(key)
@@ -281,7 +284,8 @@ def _ask(device: cl.Device) -> dict[str, bool | None] | None:
     others += [f"{kind}_{size}" for kind in KINDS for size in SIZES]
     reads = [read for read in _READS if getattr(promised, read)]
     others += [f"{read}_{size}" for size in promised.sub_groups for read in reads]
-    others += ["halves", "strided_sums"]  # last: who dies of it need not begin once more
+    # Last: who dies of these need not begin once more.
+    others += ["halves", "strided_sums", "own_ways"]
     # Most compilers know it all, which one program shows; else each has one of its own.
     answers = _run_children(device, [["kernel", *uses], *([other] for other in others)])
     if answers is None:
@@ -362,6 +366,8 @@ def _is_so(queue: cl.CommandQueue, uses: Sequence[str]) -> bool:
         return _moves_halves(queue)
     if "strided_sums" in uses:
         return _sums_strided(queue)
+    if "own_ways" in uses:
+        return goes_own_ways(queue)
     read, _, size = uses[0].rpartition("_")
     if read in KINDS:
         return keeps_bits(queue, read, int(size))
