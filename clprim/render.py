@@ -7,6 +7,8 @@ from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from clprim.language.cursor import Fault
+from clprim.language.ways import mixes_ways
 from clprim.plan.kernel import KernelCode
 
 if TYPE_CHECKING:
@@ -95,22 +97,31 @@ def _number_lines(text: str) -> str:
     return "\n".join(lines)
 
 
-_SNIPPETS = re.compile(r'^#line 1 "snippet:.*?^#line \d+ "kernel"', re.MULTILINE | re.DOTALL)
-_LOOP = re.compile(r"\b(?:for|while|do|goto)\b")
-_CHOICE = re.compile(r"\b(?:if|switch)\b|\?|&&|\|\|")
+_SNIPPETS = re.compile(r'^#line 1 "snippet:.*?\n(.*?)^#line \d+ "kernel"', re.MULTILINE | re.DOTALL)
 _ONE_ITEM = "reqd_work_group_size(1, 1, 1)"
+# Where neighbouring work-items differ: i is theirs.
+_OWN = re.compile(r"^ *(?:const )?\w+ (x\d+|coord_\d+) = [^;]*\bi\b", re.MULTILINE)
 
 
 def apart(source: str) -> str:
     """Returns a kernel whose work-items share no vectors where their ways may part.
 
-    Those of strings that hold a loop and a choice.
-
     Args:
-        source: As it is printed; other kernels stay as they are.
+        source: As it is printed; most kernels stay as they are.
     """
-    written = "\n".join(_SNIPPETS.findall(source))
-    if _ONE_ITEM in source or not (_LOOP.search(written) and _CHOICE.search(written)):
+    if _ONE_ITEM in source:
+        return source
+    names = (name.replace("coord_", "coord(") for name in _OWN.findall(source))
+    own = frozenset({"index"} | {n + ")" if "(" in n else n for n in names})
+    logic = re.search(r"\btypedef bool", source) is not None
+    if not any(_may_mix(text, own, logic) for text in _SNIPPETS.findall(source)):
         return source
     hint = "__attribute__((intel_vec_len_hint(1)))"
     return re.sub(r"(^|\) )__kernel ", rf"\1__kernel {hint} ", source, flags=re.MULTILINE)
+
+
+def _may_mix(text: str, own: frozenset[str], logic: bool) -> bool:
+    try:
+        return mixes_ways(text, own, logic=logic)
+    except Fault:  # what only the compiler understands
+        return True

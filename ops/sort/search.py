@@ -127,8 +127,11 @@ def _place(line: Any, value: Any, length: str, element: str, *, after: bool) -> 
         start, wanted = f"x0 > {2**63 - 1}UL ? {length} : 0", "long wanted = x0;"
     ahead = f"{element} <{'=' * after} wanted"
     if all(real):
-        first = "wanted != wanted" if after else f"(wanted != wanted && {element} == {element})"
-        ahead += f" || {first}"
+        # NaN comes last; no condition is of x0 alone, for which a compiler might copy the loop.
+        if after:
+            start = f"x0 != x0 ? {length} : 0"
+        else:
+            ahead = f"{element} == {element} && !(wanted <= {element})"
     return f"""
         long low = {start}, high = {end};
         {wanted}

@@ -55,9 +55,24 @@ def test_boxes_are_read_by_those_that_ask(device, n):
     assert ops.nms(cp.asarray(boxes), scores, 0.5).get().tolist() == kept
 
 
-def test_only_strings_with_a_loop_and_a_choice_lose_their_vectors():
-    text = '__kernel void k()\n{\n#line 1 "snippet:expr"\n%s\n#line 5 "kernel"\n}\n'
+def test_only_strings_that_may_mix_work_items_lose_their_vectors():
+    text = (
+        "__kernel void k()\n{\n    const float x0 = x0_memory[i];\n"
+        '#line 1 "snippet:expr"\n%s\n#line 5 "kernel"\n}\n'
+    )
     hint = "intel_vec_len_hint(1)"
-    assert hint in apart(text % "for (;;) if (x0) break;")
-    assert hint not in apart(text % "for (int k = 0; k < 3; ++k) y0 += k;")
-    assert hint not in apart(text % "y0 = x0 > 0 ? x0 : 0;")
+    for string in (
+        _UNTIL,
+        "for (int k = 0; k < 9; ++k) s += x0 > 0 ? k : -k; y0 = s;",
+        "if (x0 > 0) for (int k = 0; k < 9; ++k) s += k; else while (s < 7) ++s; y0 = s;",
+        "long a = at_x1(0); y0 = x0 > 0 ? at_x2(a) : 0;",
+        "again: if (x0 > y0) goto again;",  # what is not understood
+    ):
+        assert hint in apart(text % string)
+    for string in (
+        "for (int k = 0; k < 3; ++k) y0 += k;",
+        "y0 = x0 > 0 ? x0 : 0;",
+        "while (l < h) { long m = (l + h) / 2; if (at_x1(m) > x0) h = m; else l = m + 1; } y0 = l;",
+        "for (int k = 0; k < 3; ++k) { float v = at_x1(index + k); if (x0 > 0) s += v; } y0 = s;",
+    ):
+        assert hint not in apart(text % string)
