@@ -8,7 +8,7 @@ formats differ (all of these were seen, or are documented):
   source line and a caret below it;
 * PoCL: ``error: snippet:step:2:14: use of undeclared …``, with ``<Spelling=file:1:2>`` where a
   macro was expanded, no source line;
-* Oclgrind: clang's format, but ``input.cl:16:14`` in spite of ``#line``: real lines;
+* Oclgrind, rusticl 26.2: clang's format, but ``input.cl:16:14`` in spite of ``#line``: real lines;
 * EDG front ends: ``"snippet:step", line 2: error: …``; others: ``snippet:step(2): error …``.
 
 Nothing here knows a device: text in, text out.
@@ -74,18 +74,19 @@ class _Line:
     text: str
 
 
-def complaints(log: str, source: str) -> list[Complaint]:
+def complaints(log: str, source: str, ahead: int = 0) -> list[Complaint]:
     """Finds the errors in a build log that can be located in the source, in the log's order.
 
     Args:
         log: The build log, in any of the known formats.
         source: The generated source, with its ``#line`` directives.
+        ahead: How many lines were compiled before its first.
     """
     lines = _numbered(source)
     found: list[Complaint] = []
     seen: set[tuple[str | None, int, int | None]] = set()
     for entry in log.split("\n"):
-        complaint = _parse(entry.strip(), lines)
+        complaint = _parse(entry.strip(), lines, ahead)
         if complaint is None:
             continue
         # A snippet that is pasted twice is complained of twice, and one mistake at one place may
@@ -104,6 +105,7 @@ def explain(
     title: str,
     device: str,
     snippets: Mapping[str, str] | None = None,
+    ahead: int = 0,
 ) -> str:
     """Writes the message of a build error: the snippet's line, a caret, the compiler's words.
 
@@ -113,9 +115,10 @@ def explain(
         title: Whose kernel it is, for instance ``Pointwise 'y0 = foo(x0);'``.
         device: Name of the device.
         snippets: The user's text of every part; a part that is missing is quoted as compiled.
+        ahead: How many lines were compiled before the source's first.
     """
     head = f"{title}: the OpenCL compiler refused it on {device}"
-    found = complaints(log, source)
+    found = complaints(log, source, ahead)
     blamed = [complaint for complaint in found if complaint.part is not None]
     if not blamed:
         return "\n".join([head, *_generated(found, source), *_log(log)])
@@ -141,7 +144,7 @@ def _numbered(source: str) -> list[_Line]:
     return lines
 
 
-def _parse(entry: str, lines: list[_Line]) -> Complaint | None:
+def _parse(entry: str, lines: list[_Line], ahead: int) -> Complaint | None:
     for pattern in _PATTERNS:
         match = pattern.match(entry)
         if match:
@@ -152,6 +155,10 @@ def _parse(entry: str, lines: list[_Line]) -> Complaint | None:
     name, number = fields["file"], int(fields["line"])
     if name.endswith((".h", ".hpp")):
         return None  # a header of the compiler's own
+    if _SNIPPET not in name and name != _KERNEL:
+        number -= ahead  # counted from the first line that was compiled
+        if ahead and number <= 0:
+            return None
     part: str | None = None
     compiled: str | None = None
     if _SNIPPET in name:  # a compiler may put a folder before it

@@ -216,7 +216,9 @@ def _load_or_compile(
         raw._build(options=flags, devices=[device.cl])
     except cl.Error as error:
         log = _log(device, raw, flags, error)
-        refused = BuildError(explain(log, printed, title=title, device=device.name, snippets=lines))
+        ahead = source.count("\n") - printed.count("\n")
+        said = explain(log, printed, title=title, device=device.name, snippets=lines, ahead=ahead)
+        refused = BuildError(said)
         vars(refused).update(log=log, source=source)
         raise refused from None
     counters.builds += 1

@@ -60,6 +60,13 @@ def test_all_formats_lead_to_the_snippet(log):
           error: no foo""")
 
 
+@pytest.mark.parametrize("place", ["input.cl:20:6", "snippet:expr:2:6"])
+def test_lines_are_found_behind_what_was_compiled_first(place):
+    log = f"{place}: error: no foo\ninput.cl:12:1: error: of those ahead"
+    (found,) = complaints(log, SOURCE, ahead=13)
+    assert (found.part, found.line, found.compiled.strip()) == ("expr", 2, "y0 = foo(x0);")
+
+
 @pytest.mark.parametrize(
     "log",
     [
