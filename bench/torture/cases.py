@@ -17,6 +17,7 @@ from bench.torture.draw import EXACT, Draw, Host
 from bench.torture.narrow import composite, narrow
 from bench.torture.places import place
 from bench.torture.slopes import slope
+from bench.torture.ways import ways
 from clprim import ops
 
 
@@ -339,6 +340,7 @@ KINDS: dict[str, Callable[[Draw], Case]] = {
     "narrow": narrow,
     "place": _place,
     "slope": slope,
+    "ways": ways,
 }
 if find_spec("torch") is not None:
     KINDS["transform"] = _transform

@@ -29,6 +29,11 @@ def test_drawn_cases_are_right(device, some):
         run_case(device, SEED, number)
 
 
+def test_elements_that_go_different_ways(device, some):
+    for number in some(range(12), 3):
+        draw_case(Draw(SEED, number), ("ways",)).check()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_is_drawn_the_same_from_the_same_seed(device, kind):
     first, again, other = (draw_case(Draw(SEED, n), (kind,)) for n in (1, 1, 2))
