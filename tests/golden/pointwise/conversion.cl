@@ -39,16 +39,16 @@ static inline __attribute__((overloadable)) uint4 cp_convert_uint4_rte(float4 a)
     a = rint(a);
     a = trunc(fabs(a) < 0x1p63f ? a : (float4)0);
     a -= rint(a * 0x1p-32f) * 0x1p32f;
-    const int4 whole = convert_int44(fabs(a) < 0x1p31f ? a : (float4)-0x1p31f);
-    return convert_uint44(whole);
+    const int4 whole = convert_int4(fabs(a) < 0x1p31f ? a : (float4)-0x1p31f);
+    return convert_uint4(whole);
 }
 static inline __attribute__((overloadable)) uint4 cp_convert_uint4_rte(double4 a)
 {
     a = rint(a);
     a = trunc(fabs(a) < 0x1p63f ? a : (double4)0);
     a -= rint(a * 0x1p-32f) * 0x1p32f;
-    const int4 whole = convert_int44(fabs(a) < 0x1p31f ? a : (double4)-0x1p31f);
-    return convert_uint44(whole);
+    const int4 whole = convert_int4(fabs(a) < 0x1p31f ? a : (double4)-0x1p31f);
+    return convert_uint4(whole);
 }
 static inline __attribute__((overloadable)) ulong cp_convert_ulong(float a)
 {
