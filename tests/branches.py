@@ -22,7 +22,7 @@ from planning import (
     reduce_plan,
     where_possible,
 )
-from rendered import WEIGHTED, WELFORD, image_part, kernel_sum
+from rendered import RUNNING_WELFORD, WEIGHTED, image_part, kernel_sum
 from support import BFLOAT16
 
 import clprim as cp
@@ -56,6 +56,8 @@ from clprim.plan.sort.planner import plan_order
 
 on = dataclasses.replace
 LARGEST = define(step="reduce_y0 = max(reduce_y0, y0);", init="reduce_y0 = -INFINITY;")
+RUNNING_LARGEST = define(step="scan_y0 = max(scan_y0, y0);", init="scan_y0 = -INFINITY;", scan=True)
+RANDOM_WALK = define("y0 = x0 + rand();", init="scan_y0 = 0;", step="scan_y0 += y0;", scan=True)
 LONG_SUMS = define("y0 = x0 * x1;")
 PRODUCTS_IN_TURN = define("y0 = x0 * x1;", finalize="y0 = reduce_y0 / count;")
 SCALED = Scaling("scaled", FLOAT)
@@ -493,7 +495,7 @@ def plans():
         (100000,),
         0,
         order=(0,),
-        definition=WELFORD,
+        definition=RUNNING_WELFORD,
         dtype=np.float64,
         exclusive=True,
         reverse=False,
@@ -503,7 +505,7 @@ def plans():
         (100000,),
         0,
         order=(0,),
-        definition=LARGEST,
+        definition=RUNNING_LARGEST,
         exclusive=False,
         reverse=False,
         traits=on(CPU, prefetch=True, cache_bytes=1024),
@@ -512,7 +514,7 @@ def plans():
         (50,),
         0,
         order=(0,),
-        definition=define("y0 = x0 + rand();"),
+        definition=RANDOM_WALK,
         dtype=np.int32,
         exclusive=True,
         reverse=True,
@@ -522,7 +524,7 @@ def plans():
         (7, 1000),
         1,
         order=(1, 0),
-        definition=define("y0 = x0 + rand();"),
+        definition=RANDOM_WALK,
         dtype=np.float64,
         exclusive=False,
         reverse=True,

@@ -49,14 +49,14 @@ from clprim.plan.strides import Operand
 
 HALF = np.dtype(np.float16)
 
-WELFORD = define(
-    init="reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;",
-    step="""\
+_MOMENTS = {
+    "init": "reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;",
+    "step": """\
 reduce_y2 += 1;
 typeof_reduce_y0 delta = y0 - reduce_y0;
 reduce_y0 += delta / reduce_y2;
 reduce_y1 += delta * (y0 - reduce_y0);""",
-    combine="""\
+    "combine": """\
 typeof_reduce_y0 n = reduce_y2 + other_y2;
 if (other_y2 > 0) {
     typeof_reduce_y0 delta = other_y0 - reduce_y0;
@@ -64,8 +64,14 @@ if (other_y2 > 0) {
     reduce_y1 += other_y1 + delta * delta * (reduce_y2 * other_y2 / n);
     reduce_y2 = n;
 }""",
-    finalize="y0 = reduce_y0; y1 = reduce_y1 / count;",
-    name="mean_and_variance",
+    "name": "mean_and_variance",
+}
+WELFORD = define(**_MOMENTS, finalize="y0 = reduce_y0; y1 = reduce_y1 / count;")
+# Of a scan, which has no `count`.
+RUNNING_WELFORD = define(
+    **{key: text.replace("reduce_", "scan_") for key, text in _MOMENTS.items()},
+    finalize="y0 = scan_y0; y1 = scan_y1 / scan_y2;",
+    scan=True,
 )
 
 
@@ -220,7 +226,9 @@ WEIGHTED = {
 }
 
 # Sums over pairs, finished a vector at a time.
-DISTANCES = define("y0 = fabs(x0 - x1);", finalize="y0 = sqrt(reduce_y0);", name="distances")
+DISTANCES = define(
+    "y0 = max(x0 - x1, x1 - x0);", finalize="y0 = sqrt(reduce_y0);", name="distances"
+)
 
 
 def image_part():

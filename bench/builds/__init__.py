@@ -1,1 +1,1 @@
-"""What is compiled to see that no compiler dies of it."""
+"""What is built and run to see that no compiler and no kernel dies of it."""

@@ -1,4 +1,4 @@
-"""The kernels that are compiled: those that tests print, and what users write most, by dtype."""
+"""The kernels to build and run: those that tests print, and what users write most, by dtype."""
 
 from __future__ import annotations
 
@@ -62,20 +62,24 @@ _MAPS = (
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel that may be compiled: what it is of, what prints it, and its options."""
+    """A kernel that may be built: what it is of, what prints it, and its options."""
 
     name: str
     plan: KernelPlan
     options: bytes
+    own: bool
 
 
 @dataclass(frozen=True)
 class Build:
-    """A program to compile: what it is of, its text and its options."""
+    """A program to build and run: what it is of, and the first plan that prints it.
+
+    `own` tells what is planned for the device's traits from what is for those of another one.
+    """
 
     name: str
-    source: str
-    options: bytes
+    plan: KernelPlan
+    own: bool = True
 
 
 def kernels(device: Device) -> Iterator[Kernel]:
@@ -85,7 +89,8 @@ def kernels(device: Device) -> Iterator[Kernel]:
         device: Whose; what users write is planned for its traits.
     """
     seen: set[tuple[str, KernelCode]] = set()
-    for name, plan in (*_printed(), *written(device.traits)):
+    found = [(*one, False) for one in _printed()] + [(*one, True) for one in written(device.traits)]
+    for name, plan, own in found:
         if not plan or (plan.template, plan.code) in seen:  # not planned of this dtype, or known
             continue
         seen.add((plan.template, plan.code))
@@ -95,7 +100,7 @@ def kernels(device: Device) -> Iterator[Kernel]:
             options = " ".join(build_options(plan.code, device)).encode()
         except ClprimError:  # OpenCL C that the device does not know
             continue
-        yield Kernel(f"{plan.template}: {name}", plan, options)
+        yield Kernel(f"{plan.template}: {name}", plan, options, own)
 
 
 def printed(some: Iterable[Kernel], device: Device) -> Iterator[Build]:
@@ -109,7 +114,7 @@ def printed(some: Iterable[Kernel], device: Device) -> Iterator[Build]:
             continue
         if (source, kernel.options) not in seen:
             seen.add((source, kernel.options))
-            yield Build(kernel.name, source, kernel.options)
+            yield Build(kernel.name, kernel.plan, kernel.own)
 
 
 def written(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:

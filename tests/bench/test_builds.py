@@ -1,4 +1,4 @@
-"""`python -m bench builds`: programs of every template and dtype, some of which are compiled."""
+"""`python -m bench builds`: kernels of every template and dtype, some of which are run."""
 
 import re
 import sys
@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from bench.__main__ import app
 from bench.builds.examples import DTYPES, Build, kernels, printed
-from bench.builds.run import compile_all, part_of
-from clprim.runtime import trial
+from bench.builds.run import BUILT, DIED, HUNG, OUTCOMES, RAN, REFUSED, part_of, run_all
+from clprim.plan.kernel import Buffer, KernelPlan, Parameter, PrintedCode
 
 
 @pytest.mark.alone
@@ -30,48 +30,75 @@ def test_every_template_is_there_in_many_dtypes(device):
         part_of(found, "4/3", 1)
 
 
-@pytest.mark.alone
-def test_what_dies_and_what_is_refused_is_told_apart(device, monkeypatch):
-    child = trial._CHILD.replace(
-        "main()",
-        "import os, clprim.runtime.trial as t; store = t.cl._cl._Program; build = store._build; "
-        "store._build = lambda p, options, devices: os.abort() if b'DEADLY' in options "
-        "else build(p, options=options, devices=devices); main()",
+# What happens in a child before a kernel of such a name is built, or run.
+_STAND_INS = """import sys; sys.path[:] = {path!r}
+import os, time
+from bench.builds import child
+launch, lacking = child.Launch, child._lacking
+def built(device, plan, **options):
+    if plan.code.name == "deadly_to_build":
+        os.abort()
+    return launch(device, plan, **options)
+def tried(device, one, plan):
+    if plan.code.name == "deadly":
+        child._buffer = lambda *args: os.abort()
+    if plan.code.name == "endless":
+        child._buffer = lambda *args: time.sleep(99)
+    return lacking(device, one, plan)
+child.Launch, child._lacking = built, tried
+child.main()
+"""
+
+
+def _build(name, text="a[0] = 1;", items=1):
+    parameters = (Parameter.memory("int", "a", read_only=False),)
+    source = f"__kernel void {name}(__global int *a) {{ {text} }}"
+    code = PrintedCode(
+        name=name, parameters=parameters, index="int", doubles=False, text=source, version=(1, 2)
     )
-    monkeypatch.setattr(trial, "_CHILD", child)
-    kernel = "__kernel void k(__global int *a) { a[0] = %s; }"
-    some = [
-        Build("good", kernel % 1, b""),
-        Build("deadly", kernel % 2, b"-DDEADLY"),
-        Build("wrong", kernel % "b", b""),
-        Build("last", kernel % 3, b""),
-    ]
-    found = compile_all(device, some, 1)
-    assert {o: [b.name for b in of] for o, of in found.items()} == {
-        "built": ["good", "last"],
-        "refused": ["wrong"],
-        "died": ["deadly"],
+    sizes = ((items,), (items,))
+    return Build(name, KernelPlan("printed", code, (Buffer("a"),), *sizes, nbytes=4, flops=1))
+
+
+@pytest.mark.alone
+def test_what_dies_hangs_and_is_refused_is_told_apart(device, monkeypatch):
+    monkeypatch.setattr(sys.modules["bench.builds.run"], "TASK", _STAND_INS)
+    names = "good deadly_to_build deadly endless".split()
+    wide = _build("wide", items=1 << 20)
+    some = [*map(_build, names), _build("wrong", "a[0] = b;"), wide, _build("last")]
+    found = run_all(device, some, 1, bound=20)
+    assert {outcome: [build.name for build, _ in of] for outcome, of in found.items()} == {
+        RAN: ["good", "last"],
+        BUILT: ["wide"],
+        REFUSED: ["wrong"],
+        DIED: ["deadly_to_build", "deadly"],
+        HUNG: ["endless"],
     }
+    assert [about for _, about in found[DIED]] == ["building", "running"]
+    assert found[BUILT][0][1] == "work-groups of 1048576"
+    assert "wrong" in found[REFUSED][0][1]
 
 
 @pytest.mark.everywhere
-def test_a_part_of_all_kernels_is_compiled(device):
+def test_a_part_of_all_kernels_is_built_and_run(device):
     some = list(printed(part_of(list(kernels(device)), "7/500", 1), device))
-    assert len({(build.source, build.options) for build in some}) == len(some)
-    found = compile_all(device, some, 1)
-    assert not found[trial.DIED]
-    assert not found[trial.REFUSED]
-    assert len(found[trial.BUILT]) > 4
+    found = run_all(device, some, 1)
+    assert not any(found[outcome] for outcome in (DIED, HUNG, REFUSED)), found
+    assert len(found[RAN]) > 4
 
 
 @pytest.mark.alone
 def test_the_command_says_what_died(device, monkeypatch):
-    def compiled(device, some, children, say):
-        return {trial.BUILT: some[1:], trial.REFUSED: [], trial.DIED: some[:1]}
+    def tried(device, some, children, say):
+        first, second, third, *rest = [(build, "running") for build in some]
+        found = {outcome: [] for outcome in OUTCOMES}
+        return found | {RAN: rest, BUILT: [second], HUNG: [third], DIED: [first]}
 
-    monkeypatch.setattr(sys.modules["bench.commands.builds"], "compile_all", compiled)
+    monkeypatch.setattr(sys.modules["bench.commands.builds"], "run_all", tried)
     arguments = ["builds", "--device", str(device.index), "--only", "reduction/narrow"]
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert result.exit_code == 1
-    assert "1 died" in result.output
-    assert "died: reduction/narrow: " in result.output
+    assert "1 built, 0 refused, 1 died, 1 hung" in result.output
+    assert "the device lacks running: 1" in result.output
+    for outcome in ("died", "hung"):
+        assert re.search(rf"{outcome}: reduction/narrow: .* \(running\)", result.output)

@@ -9,6 +9,36 @@
 //
 // The last rows overlap their neighbours, so that the tile is whole; it stores only what is its own.
 typedef int index_t;
+static inline __attribute__((overloadable)) int cp_max(int a, int b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) uint cp_max(uint a, uint b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) long cp_max(long a, long b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) ulong cp_max(ulong a, ulong b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) float cp_max(float a, float b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
+{
+    return max(a, b);
+}
+#undef max
+#define max(a, b) ({ \
+    __auto_type cp_in_a = (a); \
+    __auto_type cp_in_b = (b); \
+    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
+    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
 #define lowest_reduce_y0 -INFINITY
 #define highest_reduce_y0 INFINITY
@@ -21,7 +51,7 @@ float16 *to_reduce_y0, const float16 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 25 "kernel"
+#line 55 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -63,7 +93,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 67 "kernel"
+#line 97 "kernel"
             }
 
             #pragma unroll
@@ -105,13 +135,13 @@ reduce_y0 = 0;
                             typeof_y0 y0 = 0;
                             {
 #line 1 "snippet:expr"
-y0 = fabs(x0 - x1);
-#line 110 "kernel"
+y0 = max(x0 - x1, x1 - x0);
+#line 140 "kernel"
                             }
                             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 115 "kernel"
+#line 145 "kernel"
                             }
 
                             tile_reduce_y0[r * 4 + u] = reduce_y0;
@@ -136,7 +166,7 @@ reduce_y0 += y0;
                             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 140 "kernel"
+#line 170 "kernel"
                             }
 
                             #pragma unroll

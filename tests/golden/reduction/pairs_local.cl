@@ -5,6 +5,32 @@
 //      64 rows      o o o o ...      o = step(o, x, y)
 
 typedef int index_t;
+static inline __attribute__((overloadable)) int cp_max(int a, int b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) uint cp_max(uint a, uint b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) long cp_max(long a, long b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) ulong cp_max(ulong a, ulong b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) float cp_max(float a, float b)
+{
+    return max(a, b);
+}
+#undef max
+#define max(a, b) ({ \
+    __auto_type cp_in_a = (a); \
+    __auto_type cp_in_b = (b); \
+    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
+    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
 #define lowest_reduce_y0 -INFINITY
 #define highest_reduce_y0 INFINITY
@@ -17,7 +43,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 21 "kernel"
+#line 47 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -64,7 +90,7 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void distances(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 68 "kernel"
+#line 94 "kernel"
         }
 
         #pragma unroll
@@ -126,13 +152,13 @@ reduce_y0 = 0;
                     typeof_y0 y0 = 0;
                     {
 #line 1 "snippet:expr"
-y0 = fabs(x0 - x1);
-#line 131 "kernel"
+y0 = max(x0 - x1, x1 - x0);
+#line 157 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 136 "kernel"
+#line 162 "kernel"
                     }
 
                     tile_reduce_y0[r * 4 + u] = reduce_y0;
@@ -155,7 +181,7 @@ reduce_y0 += y0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 159 "kernel"
+#line 185 "kernel"
                     }
 
                     #pragma unroll
@@ -190,7 +216,7 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:finalize"
 y0 = sqrt(reduce_y0);
-#line 194 "kernel"
+#line 220 "kernel"
                 }
                 y0_memory[y0_at] = y0;
 

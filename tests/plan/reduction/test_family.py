@@ -12,7 +12,7 @@ from clprim.plan.reduction.problem import ReductionClass
 SIMD = dataclasses.replace(CPU, sub_group_size=16)
 ROWS, COLUMNS = dense_reduction((64, 5000), axes=(1,)), dense_reduction((5000, 640), axes=(0,))
 LONG = dense_reduction((3, 1 << 20), axes=(1,))
-PAIRS = dense_reduction((200, 1, 64), (1, 300, 64), axes=(2,), expr="y0 = fabs(x0 - x1);")
+PAIRS = dense_reduction((200, 1, 64), (1, 300, 64), axes=(2,), expr="y0 = max(x0 - x1, x1 - x0);")
 NARROW = dense_reduction((8, 3, 40, 40), axes=(0, 2, 3), order=(0, 2, 3, 1))
 
 
