@@ -77,7 +77,10 @@ def take(x: Array, /, indices: Any, axis: int | None = None) -> Array:
     dtype_of("take", "x", x)
     at = 0 if axis is None else normalize_axis("take", axis, x.ndim)
     if not is_array(indices):
-        host = np.asarray(indices)
+        try:
+            host = np.asarray(indices)
+        except ValueError as error:  # lists of several lengths
+            raise ShapeError(f"take: indices are no array: {error}") from None
         host = host if host.size or host.dtype.kind != "f" else host.astype(np.int64)
         if host.dtype.kind not in "iu":
             raise DTypeError(f"take: expected integers for indices, got {host.dtype}")

@@ -202,6 +202,7 @@ def test_answers_refine_traits(monkeypatch):
         widened_comparisons=False,
         byte_choices=False,
         long_loops=False,
+        own_ways=False,
     )
 
 
