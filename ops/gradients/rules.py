@@ -389,7 +389,7 @@ def _weighed(call: _Names, nan: bool, c: Any) -> Array:
     x = c.x.reshape(-1) if alone or not c.x.ndim else c.x
     at = normalize_axis("quantile", -1 if alone else _axis(c), x.ndim)
     order, length, parts = call.sort(x, at)[1], x.shape[at], np.atleast_1d(np.float64(c.q))
-    index = np.arange(length).reshape(-1, *(1,) * (x.ndim - 1 - at))
+    index: Any = np.arange(length).reshape(-1, *(1,) * (x.ndim - 1 - at))
     whole: Any = np.float64(length - 1)
     floor, where = (call.floor, call.where) if nan else (np.floor, np.where)
     if nan:
@@ -404,7 +404,7 @@ def _weighed(call: _Names, nan: bool, c: Any) -> Array:
         weight = where(index == below, 1 - second, 0.0) + where(index == below + 1, second, 0.0)
         made = grad * (weight if nan else asarray(weight).astype(x.dtype))
         found = made if found is None else found + made
-    return call.sort_backward(found, at, order, x.shape).reshape(c.x.shape)  # type: ignore[no-any-return]
+    return call.sort_backward(found, at, order, x.shape).reshape(c.x.shape)
 
 
 # What the second of two neighbours counts, the rest of 1 is the first one's.

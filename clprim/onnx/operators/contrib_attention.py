@@ -182,7 +182,7 @@ def _group_query_attention(
         k, v = (_placed(a, b, begin, total) for a, b in ((past_k, k), (past_v, v)))
     if smooth_softmax == 1 and sink is None:
         sink = string("y0 = 0;", q.dtype, shape=(num_heads,))
-    shown = _SCORES[qk_output] if context.wanted(3) else None
+    shown: Any = _SCORES[qk_output] if context.wanted(3) else None
     found = ops.cached_attention(
         q, k[:, :, :total], v[:, :, :total], bias, scale=scale or None, softcap=softcap,
         is_causal=causal, past=begin, enable_gqa=True, sink=sink, scores=shown,
