@@ -7,6 +7,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from clprim.errors import DefinitionError
 from clprim.language.cursor import Fault
 from clprim.language.ways import mixes_ways
 from clprim.plan.kernel import KernelCode
@@ -99,6 +100,8 @@ def _number_lines(text: str) -> str:
 
 _SNIPPETS = re.compile(r'^#line 1 "snippet:.*?\n(.*?)^#line \d+ "kernel"', re.MULTILINE | re.DOTALL)
 _ONE_ITEM = "reqd_work_group_size(1, 1, 1)"
+# Without one of these nothing is lost, and nothing parsed: most strings, most preambles.
+_TELLING = re.compile(r"\b(?:for|while|do|goto|at_[xw]\d+)\b")
 # Where neighbouring work-items differ: i is theirs.
 _OWN = re.compile(r"^ *(?:const )?\w+ (x\d+|coord_\d+) = [^;]*\bi\b", re.MULTILINE)
 
@@ -121,7 +124,9 @@ def apart(source: str) -> str:
 
 
 def _may_mix(text: str, own: frozenset[str], logic: bool) -> bool:
+    if not _TELLING.search(text):
+        return False
     try:
         return mixes_ways(text, own, logic=logic)
-    except Fault:  # what only the compiler understands
+    except (Fault, DefinitionError):  # what only the compiler understands
         return True

@@ -74,5 +74,6 @@ def test_only_strings_that_may_mix_work_items_lose_their_vectors():
         "y0 = x0 > 0 ? x0 : 0;",
         "while (l < h) { long m = (l + h) / 2; if (at_x1(m) > x0) h = m; else l = m + 1; } y0 = l;",
         "for (int k = 0; k < 3; ++k) { float v = at_x1(index + k); if (x0 > 0) s += v; } y0 = s;",
+        "static float twice(float a) { return a > 0 ? 2 * a : a; }",  # a preamble
     ):
         assert hint not in apart(text % string)
