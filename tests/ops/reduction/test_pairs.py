@@ -46,10 +46,10 @@ def test_nearest(device, k, dtype):
     np.testing.assert_allclose(distances.get(), found, rtol=2e-3 if dtype == np.float16 else 3e-7)
 
 
-def test_nearest_passes_over_nan(device):
+def test_nearest_puts_nan_last(device):
     y = np.float32([[np.nan], [3], [1]])
     distances, places = ops.nearest(cp.asarray(np.float32([[0]])), cp.asarray(y), k=3)
-    equal(distances, np.float32([[1, 3, np.inf]]))
+    equal(distances, np.float32([[1, 3, np.nan]]))
     equal(places, [[2, 1, 0]])
     equal(ops.nearest(cp.asarray(np.float32([[0]])), cp.asarray(y))[1], [[2]])
 
