@@ -8,11 +8,7 @@ from clprim.plan.kernel import CALL, SEED, Argument, Buffer, Parameter, Scalar, 
 
 
 class Arguments:
-    """A kernel's parameters and arguments, in order.
-
-    Args:
-        index: OpenCL C type of sizes and strides.
-    """
+    """A kernel's parameters and arguments, in order."""
 
     def __init__(self, index: str) -> None:
         self._index = index
@@ -22,14 +18,7 @@ class Arguments:
     def memory(
         self, type_name: str, name: str, buffer: str = "", *, read_only: bool = True
     ) -> None:
-        """Adds a buffer of the call.
-
-        Args:
-            type_name: OpenCL C type of its elements.
-            name: Of the parameter.
-            buffer: Of the buffer; by default the parameter's without ``_memory``.
-            read_only: Whether the kernel only reads it.
-        """
+        """Adds a buffer of the call."""
         self.parameters.append(Parameter.memory(type_name, name, read_only=read_only))
         self.arguments.append(Buffer(buffer or name.removesuffix("_memory")))
 

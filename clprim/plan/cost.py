@@ -34,46 +34,26 @@ START, LAUNCH = 5000.0, 500.0
 
 
 def fewest_groups(elements: int, units: int) -> int:
-    """Returns how many work-groups of a CPU take least: g of them start, and a unit waits for one.
-
-    A unit takes (elements + g · STARTING) / units, and half a group's elements, elements / g / 2.
-
-    Args:
-        elements: That all walk over.
-        units: Compute units.
-    """
+    """Returns how many work-groups take a CPU least: g of them start, and a unit waits for one."""
+    # A unit takes (elements + g · STARTING) / units, and half a group's elements, elements / g / 2.
     return max(units, math.isqrt(elements * units // (2 * STARTING)))
 
 
 @dataclass(frozen=True)
 class GroupWork:
-    """What a kernel of equal groups does.
-
-    Attributes:
-        groups: How many there are.
-        items: Work-items of each.
-        sums: Values that a work-item keeps in registers.
-        step: Instructions of a work-item, of a step of its loop.
-        steps: Of the loop.
-        ends: Instructions of a work-item beside the loop.
-        waiting: What it waits for of its own instructions, in their number; 0 where none depends on
-            another.
-    """
+    """What a kernel of equal groups does."""
 
     groups: int
     items: int
-    sums: int
-    step: float
+    sums: int  # Values that a work-item keeps in registers
+    step: float  # Instructions of a work-item, of a step of its loop
     steps: int
-    ends: float = 0.0
+    ends: float = 0.0  # Instructions of a work-item beside the loop
+    # What it waits for of its own instructions, in their number; 0 where none depends on another
     waiting: float = WAITING
 
     def cost(self, traits: DeviceTraits) -> float:
-        """Returns instructions of the busiest unit.
-
-        Args:
-            traits: Of the device.
-        """
+        """Returns instructions of the busiest unit."""
         room = max(1, SUMS_OF_UNIT // (self.sums * self.items))
         of_unit = math.ceil(self.groups / traits.compute_units)
         together = min(of_unit, room)
@@ -103,50 +83,27 @@ def core_step(sums: int, operands: int) -> float:
 
 @dataclass(frozen=True)
 class CoreWork:
-    """What the work-groups of a CPU's kernels do, all of them together.
+    """What the work-groups of a CPU's kernels do, all of them together."""
 
-    Attributes:
-        steps: Of tiles of sums, each step of each tile counted.
-        sums: Vectors of a tile.
-        operands: Vectors and factors that a step reads.
-        full: Whether they leave the registers no room.
-        tiles: Of sums.
-        second: Lines of a cache that come from the second one.
-        far: Lines that come from beyond it.
-        stores: Vectors that are stored.
-        pieces: Parts of vectors that are stored one by one.
-        waits: Lines whose stores wait for memory.
-        turns: Vectors that are transposed.
-        copies: Vectors that are copied to where they are read again.
-        elements: Likewise, one by one.
-        across: Sums across the lanes of a vector.
-        groups: Work-groups; 0 where they are not known yet, and taken to be equal shares.
-        kernels: That are launched.
-    """
-
-    steps: float
+    steps: float  # Of tiles of sums, each step of each tile counted
     sums: int
-    operands: int
-    full: bool = False
+    operands: int  # Vectors and factors that a step reads
+    full: bool = False  # Whether they leave the registers no room
     tiles: float = 0.0
-    second: float = 0.0
-    far: float = 0.0
+    second: float = 0.0  # Lines of a cache that come from the second one
+    far: float = 0.0  # Lines that come from beyond it
     stores: float = 0.0
-    pieces: float = 0.0
-    waits: float = 0.0
+    pieces: float = 0.0  # Parts of vectors that are stored one by one
+    waits: float = 0.0  # Lines whose stores wait for memory
     turns: float = 0.0
-    copies: float = 0.0
+    copies: float = 0.0  # Vectors that are copied to where they are read again
     elements: float = 0.0
-    across: float = 0.0
-    groups: int = 0
+    across: float = 0.0  # Sums across the lanes of a vector
+    groups: int = 0  # Work-groups; 0 where they are not known yet, and taken to be equal shares
     kernels: int = 1
 
     def cost(self, traits: DeviceTraits) -> float:
-        """Returns the multiply-adds, of vectors, that the busiest core could do meanwhile.
-
-        Args:
-            traits: Of the device.
-        """
+        """Returns the multiply-adds, of vectors, that the busiest core could do meanwhile."""
         step = core_step(self.sums, self.operands) + FULL * self.full * self.sums
         work = self.steps * step + TILE * self.tiles + SECOND * self.second + FAR * self.far
         work += STORED * self.stores + self.pieces + WAIT * self.waits

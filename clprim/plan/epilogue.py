@@ -47,27 +47,20 @@ Q = TypeVar("Q", bound=Named)
 
 @dataclass(frozen=True)
 class Epilogue(Generic[P]):
-    """What becomes of a sum, in this order: the bias, the user's snippet, the old result.
+    """What becomes of a sum, in this order: the bias, the user's snippet, the old result."""
 
-    Attributes:
-        snippet: On ``y0``; None where there is none.
-        arrays: Where what is read lies: first the ``bias``, which is added before the snippet, if
-            there is one, then ``x0``, …, a second result ``y1`` that is written, then positions.
-        numbers: How many run-time numbers ``w0``, … there are: the call's scalars from 1 on.
-        coords, sizes: Dimensions that are asked for, as (dimension as written, axis of ``shape``).
-        shape: Of the result.
-        beta: Whether ``beta`` times the old result is added, with beta the call's scalar 0.
-        in_place: Whether the result takes the place of one of the arrays.
-    """
-
-    snippet: Snippet | None = None
+    snippet: Snippet | None = None  # On ``y0``; None where there is none
+    # Where what is read lies: first the ``bias``, which is added before the snippet, if there is
+    # one, then ``x0``, …, a second result ``y1`` that is written, then positions
     arrays: tuple[P, ...] = ()
-    numbers: int = 0
+    numbers: int = 0  # How many run-time numbers ``w0``, … there are: the call's scalars from 1 on
+    # Dimensions that are asked for, as (dimension as written, axis of ``shape``)
     coords: tuple[tuple[int, int], ...] = ()
     sizes: tuple[tuple[int, int], ...] = ()
     shape: tuple[int, ...] = ()
+    # Whether ``beta`` times the old result is added, with beta the call's scalar 0
     beta: bool = False
-    in_place: bool = False
+    in_place: bool = False  # Whether the result takes the place of one of the arrays
 
     @property
     def has_bias(self) -> bool:
@@ -96,14 +89,7 @@ class Epilogue(Generic[P]):
         return replace(cast(Epilogue[Any], self), arrays=arrays)
 
     def then(self, other: Epilogue[P]) -> Epilogue[P]:
-        """Returns this epilogue with another one behind it, of a result of the same shape.
-
-        Args:
-            other: What follows; it has no bias.
-
-        Raises:
-            ValueError: The old result is added by the first, or a bias by the second.
-        """
+        """Returns this epilogue with another one behind it, of a result of the same shape."""
         if self.beta or other.has_bias:
             raise ValueError("bias, snippet and old result are added in this order, once each")
         if other.snippet is None:
@@ -152,13 +138,7 @@ def is_position(name: str) -> bool:
 def positions(
     snippet: Snippet, coords: tuple[tuple[int, int], ...], shape: tuple[int, ...]
 ) -> list[Read]:
-    """Returns the arrays that are not there: what a snippet asks where it is.
-
-    Args:
-        snippet: An epilogue.
-        coords: Dimensions that it asks for, as (dimension as written, axis).
-        shape: Of the result.
-    """
+    """Returns the arrays that are not there: what a snippet asks where it is."""
     found = []
     if "index" in snippet.used:
         found.append(("index", dense_strides(shape, POSITION.itemsize, range(len(shape)))))

@@ -32,21 +32,14 @@ _FORMATS = {
 
 @dataclass(frozen=True)
 class OperandCode:
-    """One array operand, as a template sees it.
+    """One array operand, as a template sees it."""
 
-    Attributes:
-        name: ``x0``, ``y1``, ``reduce_y0``.
-        storage: OpenCL C type in memory.
-        value: OpenCL C type in the snippet.
-        load: ``direct``, ``half``, ``bfloat16`` or ``bool``: how storage becomes a value.
-        inner: Stride along the innermost loop: ``one``, ``zero`` or ``any`` (an argument); in
-            elementwise kernels also ``back``, minus one.
-    """
-
-    name: str
-    storage: str
-    value: str
-    load: str
+    name: str  # ``x0``, ``y1``, ``reduce_y0``
+    storage: str  # OpenCL C type in memory
+    value: str  # OpenCL C type in the snippet
+    load: str  # ``direct``, ``half``, ``bfloat16`` or ``bool``: how storage becomes a value
+    # Stride along the innermost loop: ``one``, ``zero`` or ``any`` (an argument); in elementwise
+    # kernels also ``back``, minus one
     inner: str = "any"
 
     @staticmethod
@@ -64,35 +57,24 @@ def inner_step(stride: int) -> str:
 
 @dataclass(frozen=True)
 class PositionCode:
-    """A number that walks with the loops like an array's address: ``index``, ``coord(d)``.
+    """A number that walks with the loops like an array's address: ``index``, ``coord(d)``."""
 
-    Attributes:
-        name: ``index``, ``reduce_item`` or ``coord_D``.
-        inner: Step along the innermost loop: ``one``, ``zero`` or ``any`` (an argument).
-    """
-
-    name: str
-    inner: str = "any"
+    name: str  # ``index``, ``reduce_item`` or ``coord_D``
+    inner: str = "any"  # Step along the innermost loop: ``one``, ``zero`` or ``any`` (an argument)
 
 
 @dataclass(frozen=True)
 class LookupCode(OperandCode):
-    """An array that is read at coordinates.
-
-    Attributes:
-        at: Whether elements are read.
-        inside: Whether it is asked if there is an element.
-        steps: ``one`` or ``any`` for every dimension, how far apart neighbours lie.
-        sizes: (dimension as written, axis) of every size that is asked for.
-        named: Whether it is also read by its own name.
-        lane: The dimension whose neighbours are read as vectors, where the kernel has vectors.
-    """
+    """An array that is read at coordinates."""
 
     at: bool = False
-    inside: bool = False
+    inside: bool = False  # Whether it is asked if there is an element
+    # ``one`` or ``any`` for every dimension, how far apart neighbours lie
     steps: tuple[str, ...] = ()
+    # (dimension as written, axis) of every size that is asked for
     sizes: tuple[tuple[int, int], ...] = ()
-    named: bool = False
+    named: bool = False  # Whether it is also read by its own name
+    # The dimension whose neighbours are read as vectors, where the kernel has vectors
     lane: int | None = None
 
 
@@ -155,15 +137,10 @@ CALL = Scalar(-1)
 
 @dataclass(frozen=True)
 class Choice:
-    """A strategy and its tile.
-
-    Attributes:
-        strategy: Its name.
-        numbers: The fields of its tile.
-    """
+    """A strategy and its tile."""
 
     strategy: str
-    numbers: tuple[int, ...]
+    numbers: tuple[int, ...]  # The fields of its tile
 
     def __str__(self) -> str:
         return f"{self.strategy} {'×'.join(map(str, self.numbers))}"
@@ -171,25 +148,16 @@ class Choice:
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """One kernel launch, ready but for the buffers.
+    """One kernel launch, ready but for the buffers."""
 
-    Attributes:
-        template: Name of the template that prints ``code``.
-        code: A frozen dataclass; equal code is the same kernel.
-        arguments: In the order of the code's parameters.
-        global_size, local_size: Work-items in all and a work-group, as many dimensions each.
-        nbytes: Bytes that the kernel must move at least, for profiles.
-        flops: Arithmetic operations of the snippets, for profiles.
-        once: Whether it reads nothing but a weight, with which what it writes may be kept.
-    """
-
-    template: str
-    code: KernelCode
-    arguments: tuple[Argument, ...]
-    global_size: tuple[int, ...]
+    template: str  # Name of the template that prints ``code``
+    code: KernelCode  # A frozen dataclass; equal code is the same kernel
+    arguments: tuple[Argument, ...]  # In the order of the code's parameters
+    global_size: tuple[int, ...]  # Work-items in all and a work-group, as many dimensions each
     local_size: tuple[int, ...]
-    nbytes: int
-    flops: int
+    nbytes: int  # Bytes that the kernel must move at least, for profiles
+    flops: int  # Arithmetic operations of the snippets, for profiles
+    # Whether it reads nothing but a weight, with which what it writes may be kept
     once: bool = False
 
     @property
@@ -207,11 +175,7 @@ class KernelPlan:
         )
 
     def renamed(self, names: Mapping[str, str]) -> KernelPlan:
-        """Returns the same with some of its buffers called otherwise.
-
-        Args:
-            names: New names by old ones.
-        """
+        """Returns the same with some of its buffers called otherwise."""
         arguments = tuple(
             Buffer(names.get(a.name, a.name)) if isinstance(a, Buffer) else a
             for a in self.arguments
@@ -221,17 +185,12 @@ class KernelPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """The kernels of a call, in order, and the memory between them.
+    """The kernels of a call, in order, and the memory between them."""
 
-    Attributes:
-        stages: The kernels; those to be run ``once`` come first.
-        workspace: Elements and dtype of each buffer that is no array of the call, by its name.
-        choice: The strategy and its tile, where a family chose one.
-    """
-
-    stages: tuple[KernelPlan, ...]
+    stages: tuple[KernelPlan, ...]  # The kernels; those to be run ``once`` come first
+    # Elements and dtype of each buffer that is no array of the call, by its name
     workspace: Mapping[str, tuple[int, AnyDType]] = field(default_factory=dict)
-    choice: Choice | None = None
+    choice: Choice | None = None  # The strategy and its tile, where a family chose one
 
     @property
     def main(self) -> KernelPlan:
@@ -240,11 +199,9 @@ class Plan:
 
     @staticmethod
     def joined(plans: Sequence[Plan]) -> Plan:
-        """Returns some plans, to be run one after another, as one.
-
-        What is written ``once`` becomes a buffer of each plan's own; other workspace of one name is
-        the same memory.
-        """
+        """Returns some plans, to be run one after another, as one."""
+        # What is written ``once`` becomes a buffer of each plan's own; other workspace of one name
+        # is the same memory.
         if len(plans) == 1:
             return plans[0]
         stages: list[KernelPlan] = []
@@ -262,32 +219,23 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelCode:
-    """What every template prints.
-
-    Attributes:
-        name: Of the kernel function.
-        preamble: The user's helper functions.
-        parameters: Of the kernel function.
-        constants: Sizes and strides printed into the source, as (declaration, value).
-        index: ``int``, or ``long`` where addresses pass 2³¹.
-        unified: Built-in functions that the template defines anew, how many arguments they have,
-            which are cast to one type, and bytes of the shortest vector to compute. Vectors of
-            large angles go lane by lane; erfc is computed by text.
-        guards: Types of integers that are divided by what may be 0 or -1, and functions by which
-            real numbers become integers (``convert_uchar``).
-        doubles: Whether double occurs (and so needs its extension, and keeps literals double).
-        own: Names that the user chose, which the engine's must not be taken for.
-    """
+    """What every template prints."""
 
     name: str
     preamble: str = ""
     parameters: tuple[Parameter, ...]
+    # Sizes and strides printed into the source, as (declaration, value)
     constants: tuple[tuple[str, int], ...] = ()
-    index: str
+    index: str  # ``int``, or ``long`` where addresses pass 2³¹
+    # Built-in functions that the template defines anew, how many arguments they have, which are
+    # cast to one type, and bytes of the shortest vector to compute. Vectors of large angles go lane
+    # by lane; erfc is computed by text
     unified: tuple[tuple[str, int, int], ...] = ()
+    # Types of integers that are divided by what may be 0 or -1, and functions by which real numbers
+    # become integers (``convert_uchar``)
     guards: tuple[str, ...] = ()
-    doubles: bool
-    own: tuple[str, ...] = ()
+    doubles: bool  # Whether double occurs (and so needs its extension, and keeps literals double)
+    own: tuple[str, ...] = ()  # Names that the user chose, which the engine's must not be taken for
 
     @property
     def divided(self) -> tuple[str, ...]:
@@ -307,15 +255,10 @@ class KernelCode:
 
 @dataclass(frozen=True, kw_only=True)
 class PrintedCode(KernelCode):
-    """Code that has been printed.
-
-    Attributes:
-        text: The source.
-        version: OpenCL C that it is written in.
-    """
+    """Code that has been printed."""
 
     text: str
-    version: tuple[int, int]
+    version: tuple[int, int]  # OpenCL C that it is written in
 
     @property
     def c_version(self) -> tuple[int, int]:
@@ -334,16 +277,9 @@ def round_up(value: int, multiple: int) -> int:
 
 
 def work_group(sizes: Sequence[int], wanted: int, *, whole_rows: bool = False) -> tuple[int, int]:
-    """Returns a work-group (along the inner and the outer dimension) with little padding.
-
-    Both are powers of two: some runtimes compile a kernel again for every size of group, and few
-    sizes must serve all shapes.
-
-    Args:
-        sizes: Work-items along the inner and the outer dimension.
-        wanted: Work-items a group should have at most.
-        whole_rows: Whether a row that fits a group is not cut, whatever the padding.
-    """
+    """Returns a work-group (along the inner and the outer dimension) with little padding."""
+    # Both are powers of two: some runtimes compile a kernel again for every size of group, and few
+    # sizes must serve all shapes.
     inner, outer = sizes
     most = 1 << (wanted.bit_length() - 1)
     along = power_of_two(inner)

@@ -44,27 +44,15 @@ UPDATES = 512
 
 
 def near(traits: DeviceTraits) -> int:
-    """Returns the bytes that stay in a core's first cache beside what passes through it: a half.
-
-    Args:
-        traits: Of the device.
-    """
+    """Returns the bytes that stay in a core's first cache beside what passes through it: a half."""
     return traits.l1_bytes // 2
 
 
 def second(traits: DeviceTraits) -> int:
-    """Returns the bytes that stay in a core's second cache beside operands that pass: a half.
-
-    Args:
-        traits: Of the device.
-    """
+    """Returns the bytes that stay in a core's second cache beside operands that pass: a half."""
     return traits.l2_bytes // 2
 
 
 def scratch(traits: DeviceTraits) -> int:
-    """Returns the bytes of local memory that rows of images may take: a piece of a second cache.
-
-    Args:
-        traits: Of the device.
-    """
+    """Returns the bytes of local memory that rows of images may take: a piece of a second cache."""
     return min(traits.local_memory, traits.l2_bytes // 16)

@@ -17,17 +17,9 @@ def transpose(size: int) -> Shuffles:
 
 
 def permute(wanted: Sequence[Sequence[Place]]) -> Shuffles:
-    """Returns steps after which lane l of output k holds the element ``wanted[k][l]``.
-
-    Interleaving the first half of the vectors with the second, or taking even and odd elements
-    apart, is a rotation of the bits of an element's number. A few rotations do every transposition
-    of powers of two, in as many steps a vector as there are bits. What they do not do is put
-    together of one source after the other.
-
-    Args:
-        wanted: For every output and lane the (vector, lane) that it comes from; as many outputs as
-            vectors.
-    """
+    """Returns steps after which lane l of output k holds the element ``wanted[k][l]``."""
+    # Interleaving halves, or taking even and odd elements apart, rotates the bits of an element's
+    # number. A few rotations do every transposition of powers of two.
     return _shortest(tuple(tuple(row) for row in wanted))
 
 

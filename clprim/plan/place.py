@@ -12,21 +12,14 @@ Shape4 = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Place:
-    """Where an array's element (image, channel, row, column) lies; strides in elements.
+    """Where an array's element (image, channel, row, column) lies; strides in elements."""
 
-    Of a weight an image is an output.
+    # Of a weight an image is an output.
 
-    Attributes:
-        name: In kernels: ``x``, ``w``, ``y0``, ``bias``, ``x0``, ``x1``, ….
-        dtype: In memory.
-        start: Of its first element.
-        image, channel, row, column: Strides; 0 along what it is broadcast over.
-    """
-
-    name: str
+    name: str  # In kernels: ``x``, ``w``, ``y0``, ``bias``, ``x0``, ``x1``, …
     dtype: AnyDType
     start: int
-    image: int
+    image: int  # Strides; 0 along what it is broadcast over
     channel: int
     row: int
     column: int

@@ -55,19 +55,10 @@ _OPENCL = re.compile(r"(v(load|store)|convert_|as_|get_|atom|async_|CLK_|cl_|CL|
 def index_type(
     space: Space, lookups: Iterable[Operand] = (), *, compared: bool = False, traits: DeviceTraits
 ) -> str:
-    """Returns the index type that reaches every element: ``int`` where 31 bits do, else ``long``.
-
-    Positions are long for snippets; a compiler that compares widened integers wrongly gets them as
-    long from the beginning.
-
-    A margin of 2²⁰ leaves room for the work-items past the end of the last work-group.
-
-    Args:
-        space: The loops.
-        lookups: Arrays that are read at coordinates.
-        compared: Whether snippets see positions or sizes.
-        traits: Of the device.
-    """
+    """Returns the index type that reaches every element: ``int`` of 31 bits, else ``long``."""
+    # Positions are long for snippets; a compiler that compares widened integers wrongly gets them
+    # as long from the beginning.
+    # A margin of 2²⁰ leaves room for the work-items past the end of the last work-group.
     if compared and not traits.widened_comparisons:
         return "long"
     limit = 2**31 - 2**20
@@ -88,16 +79,9 @@ def index_type(
 def unified_functions(
     snippets: Iterable[Snippet], preamble: str, traits: DeviceTraits
 ) -> tuple[tuple[str, int, int], ...]:
-    """Returns the built-ins among those that snippets call which a template defines anew.
-
-    They are those with several arguments of one type, those that a template computes faster,
-    those whose vectors the device computes wrongly, and those of which short vectors have other
-    bits than long ones. Functions that the preamble mentions are left alone: it may define its own
-    of that name.
-
-    Returns:
-        Name, arguments, and bytes of the shortest vector that is computed; 0 for any.
-    """
+    """Returns the built-ins among those that snippets call which a template defines anew."""
+    # Each with its arguments and the bytes of the shortest vector that is computed, 0 for any. The
+    # preamble may define its own of that name: functions that it mentions are left alone.
     called = frozenset[str]().union(*(s.words for s in snippets))
     anew = UNIFIED | dict.fromkeys(WRITTEN, 1)
     if not traits.vector_trigonometry:
@@ -112,22 +96,13 @@ def unified_functions(
 
 
 class Printed:
-    """The texts of snippets as kernels print them: with NumPy's answers where C has none.
-
-    Attributes:
-        guards: What those that were asked for need, as `KernelCode.guards`.
-    """
+    """The texts of snippets as kernels print them: with NumPy's answers where C has none."""
 
     def __init__(self) -> None:
         self.guards: tuple[str, ...] = ()
 
     def text(self, snippet: Snippet | None, types: Mapping[str, str]) -> str:
-        """Returns the text of a snippet, empty where there is none.
-
-        Args:
-            snippet: Which.
-            types: C types of its operands, of one by its name or of all of a family.
-        """
+        """Returns the text of a snippet, empty where there is none."""
         if snippet is None:
             return ""
         text, guards = guarded(snippet, tuple(types.items()))
@@ -160,16 +135,7 @@ def _is_own(name: str) -> bool:
 def refuse_byte_choices(
     snippets: Iterable[Snippet], inputs: Sequence[Operand], traits: DeviceTraits
 ) -> None:
-    """Refuses ``x0 < 0 ? 0 : x0`` of int8 where the compiler dies of it or takes other elements.
-
-    Args:
-        snippets: All of the operator.
-        inputs: What it reads.
-        traits: Of the device.
-
-    Raises:
-        DefinitionError: Such a choice, by a comparison of such an array.
-    """
+    """Refuses ``x0 < 0 ? 0 : x0`` of int8 where the compiler dies of it or takes other elements."""
     names = {f"x{n}" for n, a in enumerate(inputs) if a.dtype == np.int8}
     if traits.byte_choices or not names:
         return
@@ -214,23 +180,9 @@ def resolve_positions(
     shape: tuple[int, ...],
     counted: Mapping[str, Sequence[int] | None],
 ) -> tuple[list[str], list[tuple[int, ...]], Pairs, Pairs]:
-    """Returns the positions that snippets use, as operands without memory.
-
-    ``index`` walks the broadcast shape in C order, ``coord_D`` steps by one along D alone.
-    Collapsing then takes care of them by itself.
-
-    Args:
-        what: The operator, for messages.
-        snippets: All of it.
-        shape: The broadcast shape.
-        counted: Numbers that are used, with the axes in whose C order they count; None for all.
-
-    Returns:
-        Names and strides, then for ``coord(d)`` and ``size(d)`` each d as written with its axis.
-
-    Raises:
-        ShapeError: The broadcast shape has no such dimension.
-    """
+    """Returns the positions that snippets use, as operands without memory."""
+    # ``index`` walks the broadcast shape in C order, ``coord_D`` steps by one along D alone, so
+    # that collapsing takes care of them.
     names = list(counted)
     strides = [row_major_strides(shape, axes) for axes in counted.values()]
     coords: list[tuple[int, int]] = []
@@ -246,11 +198,7 @@ def resolve_positions(
 def resolve_dims(
     what: str, snippets: Iterable[Snippet], ndim: int
 ) -> Iterator[tuple[str, int, int]]:
-    """Yields (function, dimension as written, axis) for every ``coord(d)`` and ``size(d)``.
-
-    Raises:
-        ShapeError: The broadcast shape has no such dimension.
-    """
+    """Yields (function, dimension as written, axis) for every ``coord(d)`` and ``size(d)``."""
     for function, d in sorted(frozenset().union(*(s.dims for s in snippets))):
         if not -ndim <= d < ndim:
             raise ShapeError(

@@ -20,16 +20,12 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class StoredCode(OperandCode):
-    """One array that a sum is stored to, or that its epilogue reads or writes.
+    """One array that a sum is stored to, or that its epilogue reads or writes."""
 
-    A position is ``load``-ed as ``place``: it is its own address.
+    # A position is ``load``-ed as ``place``: it is its own address.
 
-    Attributes:
-        moves: Whether its place depends on the lane.
-        kept: Whether the values of a tile's outputs are read once, before its sums are added up.
-    """
-
-    moves: bool = True
+    moves: bool = True  # Whether its place depends on the lane
+    # Whether the values of a tile's outputs are read once, before its sums are added up
     kept: bool = False
 
     @property
@@ -56,36 +52,22 @@ class StoredCode(OperandCode):
 
 @dataclass(frozen=True)
 class StoringCode(KernelCode):
-    """What the macros that store print: see _store.cl.jinja.
+    """What the macros that store print: see _store.cl.jinja."""
 
-    Attributes:
-        value: Type that sums are added up in.
-        width: Elements of a vector.
-        y: The result.
-        extras: What the epilogue reads, and a second result.
-        bias: Whether one of them is the bias.
-        epilogue: The user's snippet.
-        scalars: Names of its run-time numbers.
-        coords, sizes: Dimensions that it asks for, as (dimension as written, axis).
-        vector_epilogue: Whether it computes the same on vectors.
-        vector_store: Whether neighbouring columns may lie side by side in the result.
-        streaming: Whether stores are streaming (non-temporal).
-        beta: Whether the old result takes part.
-    """
-
-    value: str
+    value: str  # Type that sums are added up in
     width: int
     y: StoredCode
-    extras: tuple[StoredCode, ...]
-    bias: bool
+    extras: tuple[StoredCode, ...]  # What the epilogue reads, and a second result
+    bias: bool  # Whether one of them is the bias
     epilogue: str
-    scalars: tuple[str, ...]
+    scalars: tuple[str, ...]  # Names of its run-time numbers
+    # Dimensions that it asks for, as (dimension as written, axis)
     coords: tuple[tuple[int, int], ...]
     sizes: tuple[tuple[int, int], ...]
-    vector_epilogue: bool
-    vector_store: bool
-    streaming: bool
-    beta: bool
+    vector_epilogue: bool  # Whether it computes the same on vectors
+    vector_store: bool  # Whether neighbouring columns may lie side by side in the result
+    streaming: bool  # Whether stores are streaming (non-temporal)
+    beta: bool  # Whether the old result takes part
 
     @property
     def outputs(self) -> tuple[StoredCode, ...]:
@@ -125,16 +107,7 @@ def storing(
     whole: bool = True,
     streaming: bool = False,
 ) -> dict[str, Any]:
-    """Returns the fields of a `StoringCode`, but for its parameters and index type.
-
-    Args:
-        what: The problem.
-        width: Elements of a vector.
-        code: Describes a place; columns are what lies side by side in the sums' vectors.
-        traits: Of the device.
-        whole: Whether a vector's columns are always stored side by side.
-        streaming: Whether results are too large for the cache.
-    """
+    """Returns the fields of a `StoringCode`, but for its parameters and index type."""
     epilogue = what.epilogue
     y, *extras = (code(place) for place in (what.y, *epilogue.arrays))
     value = stored_type(what.value).value
@@ -183,13 +156,7 @@ def vectors_alike(what: Stored[Named], stored: Sequence[StoredCode]) -> bool:
 
 
 def add_store(found: Arguments, what: Stored[Named], code: StoringCode | dict[str, Any]) -> None:
-    """Adds what a kernel that stores needs, but for where arrays lie.
-
-    Args:
-        found: Where to.
-        what: The problem.
-        code: What the kernel prints, or its fields.
-    """
+    """Adds what a kernel that stores needs, but for where arrays lie."""
     fields = code if isinstance(code, dict) else vars(code)
     found.memory(fields["y"].storage, "y0_memory", read_only=False)
     for e in fields["extras"]:

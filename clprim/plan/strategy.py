@@ -31,19 +31,12 @@ CANDIDATES = 6
 
 @dataclass(frozen=True)
 class Example(Generic[P]):
-    """A problem that reaches a branch of a strategy's templates.
+    """A problem that reaches a branch of a strategy's templates."""
 
-    Attributes:
-        name: Of the golden file, below the strategy's name: ``loops``; empty for the first.
-        problem: Which.
-        traits: Of a device that it is planned for.
-        tile: The tile; the rule's where left out.
-    """
-
-    name: str
+    name: str  # Of the golden file, below the strategy's name: ``loops``; empty for the first
     problem: P
-    traits: DeviceTraits
-    tile: Any = None
+    traits: DeviceTraits  # Of a device that it is planned for
+    tile: Any = None  # The tile; the rule's where left out
 
 
 def _always(*_: Any) -> bool:
@@ -56,38 +49,31 @@ def _none(*_: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Strategy(Generic[P]):
-    """One way to compute a problem.
+    """One way to compute a problem."""
 
-    Attributes:
-        name: What users, tables and reports call it; before a slash that of a group of strategies.
-        tile: A dataclass of whole numbers; its fields are what a table keeps.
-        applicable: Whether it can do a problem on a device.
-        rule: The tile where no table knows better, of a problem that it takes.
-        plan: The kernels of a problem that it takes, with a tile that fits.
-        fits: Whether another tile can be had.
-        near: Tiles worth timing beside the rule's, those that promise most first.
-        preferred: Whether it is to be chosen for an applicable problem if no one names it.
-        needs: What it takes, for messages.
-        examples: Problems of the family it stands in, that reach every branch of its templates.
-        error: Relative root mean square error that a tile has, of random numbers; None where
-            results are sums of products.
-        timed: Whether it is worth timing; where left out, if it is preferred.
-        cost: What the rule's tile takes, where strategies beside each other are to be weighed: of
-            the preferred ones that say so the cheapest is chosen.
-    """
-
+    # What users, tables and reports call it; before a slash that of a group of strategies
     name: str
-    tile: type[Any]
-    applicable: Callable[[P, DeviceTraits], bool]
+    tile: type[Any]  # A dataclass of whole numbers; its fields are what a table keeps
+    applicable: Callable[[P, DeviceTraits], bool]  # Whether it can do a problem on a device
+    # The tile where no table knows better, of a problem that it takes
     rule: Callable[[P, DeviceTraits], Any]
+    # The kernels of a problem that it takes, with a tile that fits
     plan: Callable[[P, DeviceTraits, Any], Plan]
-    fits: Callable[[Any, P, DeviceTraits], bool] = _always
+    fits: Callable[[Any, P, DeviceTraits], bool] = _always  # Whether another tile can be had
+    # Tiles worth timing beside the rule's, those that promise most first
     near: Callable[[Any, P, DeviceTraits], Iterable[Any]] = _none
+    # Whether it is to be chosen for an applicable problem if no one names it
     preferred: Callable[[P, DeviceTraits], bool] = _always
+    # Problems of the family it stands in, that reach every branch of its templates
     examples: Callable[[], Iterable[Example[Any]]] = _none
-    needs: str = ""
+    needs: str = ""  # What it takes, for messages
+    # Relative root mean square error that a tile has, of random numbers; None where results are
+    # sums of products
     error: Callable[[Any, P], float] | None = None
+    # Whether it is worth timing; where left out, if it is preferred
     timed: Callable[[P, DeviceTraits], bool] | None = None
+    # What the rule's tile takes, where strategies beside each other are to be weighed: of the
+    # preferred ones that say so the cheapest is chosen
     cost: Callable[[P, DeviceTraits], float] | None = None
 
     @property
@@ -110,15 +96,10 @@ class Strategy(Generic[P]):
 
 
 class LastPlan(Generic[P, MaybePlan]):
-    """A planner that chooses a tile if it is given none, and remembers the last plan.
+    """A planner that chooses a tile if it is given none, and remembers the last plan."""
 
-    Whether its strategy takes a problem, which tile the rule chooses and which kernels there are
-    then is one plan, made once.
-
-    Args:
-        plan: The planner: pure, and given the tile that it would choose it makes the same plan.
-        tile_of: The tile of a plan.
-    """
+    # Whether its strategy takes a problem, which tile the rule chooses and which kernels there are
+    # then is one plan, made once.
 
     def __init__(
         self,
@@ -148,13 +129,7 @@ class LastPlan(Generic[P, MaybePlan]):
 def lowered(
     strategy: Strategy[Q], lower: Callable[[P], Q | None], unless: Callable[[P], bool]
 ) -> Strategy[P]:
-    """Returns a strategy for problems that ``lower`` makes others of; it returns None of some.
-
-    Args:
-        strategy: Of the others.
-        lower: What makes one of a problem.
-        unless: Problems that it can do, and is not preferred for.
-    """
+    """Returns a strategy for problems that ``lower`` makes others of; it returns None of some."""
 
     def taken(test: Callable[[Q, DeviceTraits], bool]) -> Callable[[P, DeviceTraits], bool]:
         def takes(problem: P, traits: DeviceTraits) -> bool:
@@ -187,25 +162,14 @@ def lowered(
 
 @dataclass(frozen=True)
 class Via(Generic[P]):
-    """The strategies of another family, for problems that can be cut into problems of it.
-
-    Attributes:
-        family: Which.
-        lower: The problems that together are a given one.
-    """
+    """The strategies of another family, for problems that can be cut into problems of it."""
 
     family: Family[Any]
-    lower: Callable[[P], Sequence[Any]]
+    lower: Callable[[P], Sequence[Any]]  # The problems that together are a given one
 
 
 class Family(Generic[P]):
-    """An ordered list of strategies.
-
-    Args:
-        name: For tables.
-        described: The dataclass of classes of its problems, for tables.
-        strategies: In order of preference; the last one takes everything.
-    """
+    """An ordered list of strategies."""
 
     def __init__(
         self, name: str, described: type[Described], strategies: Sequence[Strategy[P] | Via[P]]
@@ -222,11 +186,7 @@ class Family(Generic[P]):
         return tuple(found)
 
     def check(self, what: str, name: Any) -> None:
-        """Refuses a name that no strategy has.
-
-        Raises:
-            DefinitionError: Names those that there are.
-        """
+        """Refuses a name that no strategy has."""
         if name != "auto" and (not isinstance(name, str) or not self._entries(name)):
             raise DefinitionError(
                 f"{what}: algorithm={name!r}: expected one of auto, {', '.join(self.names)}"
@@ -253,18 +213,7 @@ class Family(Generic[P]):
         table: Table = NOTHING_KNOWN,
         what: str = "",
     ) -> Plan:
-        """Plans a problem, of which nothing may be empty.
-
-        Args:
-            problem: Which.
-            traits: Of the device.
-            name: A strategy's, a group's, or ``auto``.
-            table: Of tiles; where it says nothing, or nothing that fits, the rule chooses.
-            what: The operator, for messages.
-
-        Raises:
-            DefinitionError: The named strategy is unknown or cannot do it.
-        """
+        """Plans a problem, of which nothing may be empty."""
         self.check(what, name)
         known = table.choice(self, problem)
         if known is not None and name in ("auto", known.strategy, known.strategy.partition("/")[0]):
@@ -323,12 +272,9 @@ class Family(Generic[P]):
         return 0.0
 
     def candidates(self, problem: P, traits: DeviceTraits) -> list[Choice]:
-        """Returns the rule's choice, the choices of other strategies' rules, then other tiles.
-
-        Of other strategies those that are worth timing, and those whose errors are allowed:
-        beside these stand sums of products, even where they are another family's. All fit. The
-        strategies take turns, each with what it promises most next.
-        """
+        """Returns the rule's choice, the choices of other strategies' rules, then other tiles."""
+        # Beside strategies whose errors are allowed stand sums of products, even where they are
+        # another family's. The strategies take turns, each with what it promises most next.
         found: dict[Choice, None] = {}
         first = self.plan(problem, traits).choice
         able = self._able(problem, traits)
@@ -356,11 +302,7 @@ class Family(Generic[P]):
                 yield name, strategy.planned(example.problem, example.traits, example.tile)
 
     def strategy(self, name: str) -> Strategy[P]:
-        """Returns the strategy that has a name, its own or of a family that it goes on to.
-
-        Raises:
-            KeyError: There is none.
-        """
+        """Returns the strategy that has a name, its own or of a family that it goes on to."""
         return self._known()[name]
 
     def _known(self) -> dict[str, Strategy[Any]]:
@@ -371,11 +313,9 @@ class Family(Generic[P]):
         return found
 
     def _able(self, problem: P, traits: DeviceTraits) -> list[tuple[Strategy[Any], Any]]:
-        """Returns the strategies that tables and tuning choose from, each with its problem.
-
-        Those of its own that can do it. If one of them has errors, sums of products as well,
-        whosever they are: without errors their own family's table decides.
-        """
+        """Returns the strategies that tables and tuning choose from, each with its problem."""
+        # Those of its own that can do it. If one of them has errors, sums of products as well,
+        # whosever they are: without errors their own family's table decides.
         own = [(s, problem) for s in self._own("auto") if s.applicable(problem, traits)]
         if all(strategy.error is None for strategy, _ in own):
             return own

@@ -21,10 +21,8 @@ _MOST_ELEMENTS = 1 << 16
 
 
 def elements_of(value: Any) -> tuple[Any, ...] | None:
-    """Returns what a sequence holds in its order; None for anything else, as words and sets.
-
-    What holds more than any list of axes or sizes does, or has no end, is none either.
-    """
+    """Returns what a sequence holds in its order; None for anything else, as words and sets."""
+    # What holds more than any list of axes or sizes does, or has no end, is none either.
     if isinstance(value, (str, *NO_SEQUENCES)):
         return None
     try:
@@ -36,21 +34,15 @@ def elements_of(value: Any) -> tuple[Any, ...] | None:
 
 @dataclass(frozen=True)
 class Operand:
-    """Where the elements of one array lie: ``offset + Σ index[d] * strides[d]`` bytes.
-
-    Attributes:
-        shape: Elements along every dimension.
-        strides: Bytes from one element to the next along every dimension; may be negative or 0.
-        offset: Bytes from the start of the buffer to the first element.
-        dtype: Of the elements.
-        memory: What tells its memory from others', and where the buffer starts in it; None for an
-            array that is still to be allocated. Two operands are equal in whichever memory.
-    """
+    """Where the elements of one array lie: ``offset + Σ index[d] * strides[d]`` bytes."""
 
     shape: Shape
+    # Bytes from one element to the next along every dimension; may be negative or 0
     strides: tuple[int, ...]
-    offset: int
+    offset: int  # Bytes from the start of the buffer to the first element
     dtype: AnyDType
+    # What tells its memory from others', and where the buffer starts in it; None for an array that
+    # is still to be allocated. Two operands are equal in whichever memory
     memory: tuple[Hashable, int] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -64,11 +56,7 @@ class Operand:
         return math.prod(self.shape)
 
     def in_elements(self, bytes_: int) -> int:
-        """Converts a stride or offset to elements.
-
-        Raises:
-            ShapeError: It is not a whole number of elements.
-        """
+        """Converts a stride or offset to elements."""
         elements, rest = divmod(bytes_, self.dtype.itemsize)
         if rest:
             raise ShapeError(
@@ -80,17 +68,12 @@ class Operand:
 
 @dataclass(frozen=True)
 class Dim:
-    """One loop of a kernel.
-
-    Attributes:
-        size: Its length.
-        strides: Elements (for an array) or steps (for a position) per iteration, an operand each.
-        reduced: Whether the loop is summed over, in a reduction.
-    """
+    """One loop of a kernel."""
 
     size: int
+    # Elements (for an array) or steps (for a position) per iteration, an operand each
     strides: tuple[int, ...]
-    reduced: bool = False
+    reduced: bool = False  # Whether the loop is summed over, in a reduction
 
 
 @dataclass(frozen=True)
@@ -106,11 +89,7 @@ class Space:
 
 
 def broadcast_shapes(what: str, shapes: Sequence[Shape]) -> Shape:
-    """Returns the shape that all ``shapes`` broadcast to, by NumPy's rules.
-
-    Raises:
-        ShapeError: They do not; the message quotes ``what`` and every shape.
-    """
+    """Returns the shape that all ``shapes`` broadcast to, by NumPy's rules."""
     result: list[int] = [1] * max((len(s) for s in shapes), default=0)
     for shape in shapes:
         for d, size in enumerate(reversed(shape), 1):
@@ -141,10 +120,7 @@ def broadcast_strides(operand: Operand, shape: Shape) -> tuple[int, ...]:
 
 
 def row_major_strides(shape: Shape, axes: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Returns the strides (in elements) that number ``axes`` of ``shape`` in C order, 0 elsewhere.
-
-    ``axes=None`` numbers all of them.
-    """
+    """Returns the strides in elements that number ``axes``, or all, in C order; 0 elsewhere."""
     strides = [0] * len(shape)
     step = 1
     for d in reversed(range(len(shape))):
@@ -155,15 +131,9 @@ def row_major_strides(shape: Shape, axes: Sequence[int] | None = None) -> tuple[
 
 
 def memory_order(shape: Shape, strides: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Returns the axes from the slowest to the fastest, as NumPy's order ``"K"`` does.
-
-    Two axes are compared by the first operand that tells them apart; an operand that is repeated
-    along one of them (stride 0, or size 1) does not.
-
-    Args:
-        shape: The common shape.
-        strides: Strides of every operand over ``shape``, the most important operand first.
-    """
+    """Returns the axes from the slowest to the fastest, as NumPy's order ``"K"`` does."""
+    # Two axes are compared by the first operand that tells them apart; an operand that is repeated
+    # along one of them (stride 0, or size 1) does not.
 
     def before(a: int, b: int) -> bool:
         """Whether axis a, which stands behind b, should stand before it."""
@@ -187,13 +157,7 @@ def memory_order(shape: Shape, strides: Sequence[tuple[int, ...]]) -> tuple[int,
 
 
 def dense_strides(shape: Shape, itemsize: int, order: Sequence[int]) -> tuple[int, ...]:
-    """Returns the strides in bytes of an array without gaps whose axes lie in memory in ``order``.
-
-    Args:
-        shape: Of the array.
-        itemsize: Bytes an element.
-        order: Axes from the slowest to the fastest.
-    """
+    """Returns the strides in bytes of a dense array whose axes lie in memory in ``order``."""
     strides = [0] * len(shape)
     step = itemsize
     for axis in reversed(order):
@@ -203,11 +167,7 @@ def dense_strides(shape: Shape, itemsize: int, order: Sequence[int]) -> tuple[in
 
 
 def reduced_axes(what: str, axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
-    """Returns the axes of a reduction; of a number by itself 0 and -1 are none, as in NumPy.
-
-    Raises:
-        ShapeError: As `normalize_axes` does.
-    """
+    """Returns the axes of a reduction; of a number by itself 0 and -1 are none, as in NumPy."""
     one = axis[0] if isinstance(axis, tuple | list) and len(axis) == 1 else axis
     if not ndim and is_integer(one) and one in (0, -1):
         return ()
@@ -215,11 +175,7 @@ def reduced_axes(what: str, axis: int | Sequence[int] | None, ndim: int) -> tupl
 
 
 def normalize_axes(what: str, axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
-    """Returns axes as sorted non-negative numbers; None is all of them.
-
-    Raises:
-        ShapeError: An axis out of range, named twice, or not an integer.
-    """
+    """Returns axes as sorted non-negative numbers; None is all of them."""
     if axis is None:
         return tuple(range(ndim))
     several = None if is_integer(axis) else elements_of(axis)
@@ -239,26 +195,16 @@ def normalize_axes(what: str, axis: int | Sequence[int] | None, ndim: int) -> tu
 
 
 def normalize_axis(what: str, axis: Any, ndim: int) -> int:
-    """Returns one axis, counted from 0.
-
-    Raises:
-        ShapeError: Not an integer, or out of range.
-    """
+    """Returns one axis, counted from 0."""
     if not is_integer(axis):
         raise ShapeError(f"{what}: axis={quoted(axis)} is not an integer")
     return normalize_axes(what, axis, ndim)[0]
 
 
 def collapse(space: Space, *, flip: bool = True) -> Space:
-    """Returns the same loops in as few dimensions as the operands allow.
-
-    Dimensions of size 1 go; a dimension that every operand walks exactly as the continuation of
-    the next inner one is merged with it. The order of the dimensions stays.
-
-    Args:
-        space: The loops.
-        flip: Whether a loop is walked backwards where the first operand runs backwards.
-    """
+    """Returns the same loops in as few dimensions as the operands allow."""
+    # Dimensions of size 1 go; a dimension that every operand walks exactly as the continuation of
+    # the next inner one is merged with it. The order of the dimensions stays.
     offsets = list(space.offsets)
     merged: list[Dim] = []  # innermost first
     for given in reversed(space.dims):
@@ -292,12 +238,9 @@ class _Interface:
 
 
 def addresses(operand: Operand) -> np.ndarray[Any, Any]:
-    """Returns a NumPy array of the same geometry over made-up addresses.
-
-    NumPy then answers questions about device memory: what a view's strides are, whether two
-    arrays overlap. Nothing may be read from it. Its memory starts at `ADDRESS_BASE` + the offset:
-    any address does, it only must stay positive under negative strides.
-    """
+    """Returns a NumPy array of the same geometry over made-up addresses."""
+    # NumPy then answers questions about device memory; nothing may be read from it. Any address
+    # does that stays positive under negative strides.
     return np.asarray(
         _Interface(
             {

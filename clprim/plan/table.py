@@ -69,31 +69,23 @@ def key_of(family: Listed, problem: Any) -> Key:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a table says of a class of problems.
+    """What a table says of a class of problems."""
 
-    Attributes:
-        choice: The strategy and its tile.
-        gain: How many times as fast as the rule's choice it was; 1 where it is the rule's, which
-            then goes on to decide.
-    """
-
-    choice: Choice
+    choice: Choice  # The strategy and its tile
+    # How many times as fast as the rule's choice it was; 1 where it is the rule's, which then goes
+    # on to decide
     gain: float
 
 
 @dataclass(frozen=True)
 class Table:
-    """Choices by family and class of problem; empty for a device that nothing is known of.
+    """Choices by family and class of problem; empty for a device that nothing is known of."""
 
-    Attributes:
-        choices: What is better than the rule.
-        timed: Classes that were timed on the device itself, with the version of clprim that did
-            it: there the rule may have won.
-        plans: What was planned by it, for whoever plans.
-    """
-
-    choices: Mapping[Key, Choice] = field(default_factory=dict)
+    choices: Mapping[Key, Choice] = field(default_factory=dict)  # What is better than the rule
+    # Classes that were timed on the device itself, with the version of clprim that did it: there
+    # the rule may have won
     timed: Mapping[Key, str] = field(default_factory=dict)
+    # What was planned by it, for whoever plans
     plans: dict[Any, Plan] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def choice(self, family: Listed, problem: Any) -> Choice | None:
@@ -105,33 +97,18 @@ class Table:
 
 @dataclass(frozen=True)
 class TuningFile:
-    """A table as a file holds it.
+    """A table as a file holds it."""
 
-    Attributes:
-        names: Parts of a device's name, one of which must occur in it; none: any device will do.
-        platform: Part of its platform's name.
-        driver: Version of its driver; empty for any.
-        traits: What of its traits must be equal.
-        entries: The table.
-        version: Of clprim, that measured; empty where it is not known.
-    """
-
+    # Parts of a device's name, one of which must occur in it; none: any device will do
     names: tuple[str, ...]
-    platform: str
-    driver: str
-    traits: Mapping[str, Any]
+    platform: str  # Part of its platform's name
+    driver: str  # Version of its driver; empty for any
+    traits: Mapping[str, Any]  # What of its traits must be equal
     entries: Mapping[Key, Entry]
-    version: str = ""
+    version: str = ""  # Of clprim, that measured; empty where it is not known
 
     def is_for(self, name: str, platform: str, driver: str, traits: DeviceTraits) -> bool:
-        """Whether it is a device's.
-
-        Args:
-            name: What its driver calls it.
-            platform: Name of the platform.
-            driver: Version of the driver.
-            traits: Of the device.
-        """
+        """Whether it is a device's."""
         named = not self.names or any(n.lower() in name.lower() for n in self.names)
         return (
             named
@@ -141,12 +118,7 @@ class TuningFile:
         )
 
     def is_of_class(self, platform: str, traits: DeviceTraits) -> bool:
-        """Whether it is of a device of one class: the same driver's, equal but for its units.
-
-        Args:
-            platform: Name of the platform.
-            traits: Of the device.
-        """
+        """Whether it is of a device of one class: the same driver's, equal but for its units."""
         alike = {key: value for key, value in self.traits.items() if key != "compute_units"}
         return self.platform.lower() in platform.lower() and all(
             getattr(traits, key) == value for key, value in alike.items()
@@ -181,11 +153,7 @@ class TuningFile:
 
     @classmethod
     def parse(cls, text: str, families: Iterable[Listed]) -> TuningFile:
-        """Reads what `text` wrote.
-
-        Raises:
-            ValueError: It is something else; the message says what is wrong with it.
-        """
+        """Reads what `text` wrote."""
         known = {family.name: family for family in families}
         try:
             found = json.loads(text)

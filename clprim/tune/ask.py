@@ -25,11 +25,7 @@ _lock = threading.RLock()
 
 
 def table_for(device: Device) -> Table:
-    """Returns the table that a call on a device is planned with, as `clprim.options` say.
-
-    Args:
-        device: Which.
-    """
+    """Returns the table that a call on a device is planned with, as `clprim.options` say."""
     found = table_of(device)
     if not current_options().tune or is_overridden():
         return found
@@ -86,11 +82,7 @@ def _time(family: Family[Any], problem: Any, key: Key, device: Device) -> None:
 
 
 def keep(device: Device, entries: Mapping[Key, Entry]) -> Any:
-    """Adds entries to the user's table; where that cannot be written, they hold for the process.
-
-    Returns:
-        The file, or None.
-    """
+    """Adds entries to the user's table, a file; None if it is not written: they hold for now."""
     try:
         return save(device, entries, clprim.__version__)
     except OSError as error:
@@ -116,12 +108,7 @@ def _title(problem: Any) -> str:
 
 
 def record(run: Callable[[], Any], title: str = "") -> list[Case]:
-    """Runs something and returns the cases of what was planned, of each class the first.
-
-    Args:
-        run: What to run. It plans what it calls anew.
-        title: Of the cases; what is computed by default.
-    """
+    """Runs something and returns the cases of what was planned, of each class the first."""
     from clprim.call.signature import Calls
     from clprim.tune.measure import Case
     from clprim.tune.memory import plain

@@ -24,24 +24,15 @@ class Clock(Protocol):
     def __call__(
         self, device: Device, calls: Mapping[K, Callable[[], Any]], rounds: int, stop: float
     ) -> dict[K, list[float]]:
-        """Returns seconds of a call, a round each.
-
-        Args:
-            device: Where they run.
-            calls: What to time.
-            rounds: How often.
-            stop: When to begin no other round, by `time.perf_counter`; one is run in any case.
-        """
+        """Returns seconds of a call, a round each."""
 
 
 def race(
     device: Device, calls: Mapping[K, Callable[[], Any]], rounds: int, stop: float = math.inf
 ) -> dict[K, list[float]]:
-    """Times calls in turn, A B C, B C A, …; see `Clock`.
-
-    On a CPU by the host's clock, as its runtimes start threads for a launch; elsewhere by the
-    device's, as what the host takes for a launch says nothing about tiles.
-    """
+    """Times calls in turn, A B C, B C A, …; see `Clock`."""
+    # On a CPU by the host's clock, as its runtimes start threads for a launch; elsewhere by the
+    # device's, as what the host takes for a launch says nothing about tiles.
     keys = [*calls]
     lap = _host if device.traits.is_cpu else _device
     counts = {key: _count(lap(device, call, 1)) for key, call in calls.items()}
@@ -62,15 +53,7 @@ def race(
 
 
 def gain(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
-    """Returns how many times as fast ``one`` is as ``other``, compared round by round.
-
-    Args:
-        one: Seconds, a round each.
-        other: Likewise.
-
-    Returns:
-        The median of all rounds, and what a quarter of them is below.
-    """
+    """How many times as fast ``one`` is as ``other``: of rounds the median and lower quartile."""
     ratios = sorted(theirs / mine for mine, theirs in zip(one, other, strict=False))
     return statistics.median(ratios), ratios[(len(ratios) - 1) // 4]
 

@@ -40,19 +40,12 @@ _ROOM = 4
 
 @dataclass(frozen=True)
 class Effort:
-    """How much to time.
+    """How much to time."""
 
-    Attributes:
-        most: Candidates, in the order of what they promise; None for all.
-        first: Rounds of all of them.
-        rounds: Of the last few.
-        seconds: When to stop, beside builds; every candidate is run once in any case.
-    """
-
-    most: int | None = 12
-    first: int = 2
+    most: int | None = 12  # Candidates, in the order of what they promise; None for all
+    first: int = 2  # Rounds of all of them
     rounds: int = 9
-    seconds: float = 1.0
+    seconds: float = 1.0  # When to stop, beside builds; every candidate is run once in any case
 
 
 #: At a call, which waits for it.
@@ -61,14 +54,7 @@ BRIEF = Effort()
 
 @dataclass(frozen=True)
 class Case:
-    """A problem to find the best tile for.
-
-    Attributes:
-        title: For readers.
-        family: Whose strategies compute it.
-        problem: What to compute.
-        device: Where.
-    """
+    """A problem to find the best tile for."""
 
     title: str
     family: Family[Any]
@@ -88,24 +74,16 @@ class Case:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What was found of one case.
-
-    Attributes:
-        case: Which.
-        rule: What the rule chooses.
-        best: What was fastest; the rule's choice where nothing was worth the change.
-        seconds: Of both.
-        gain: How many times as fast as the rule's tile the best one is, the median of all rounds.
-        tried: How many tiles were timed.
-        wrong: Tiles whose results were not the rule's: errors, whatever their speed.
-    """
+    """What was found of one case."""
 
     case: Case
     rule: Choice
-    best: Choice
+    best: Choice  # What was fastest; the rule's choice where nothing was worth the change
     seconds: tuple[float, float]
+    # How many times as fast as the rule's tile the best one is, the median of all rounds
     gain: float
-    tried: int
+    tried: int  # How many tiles were timed
+    # Tiles whose results were not the rule's: errors, whatever their speed
     wrong: tuple[str, ...] = ()
 
     @property
@@ -115,19 +93,9 @@ class Tuned:
 
 
 def tune(case: Case, effort: Effort = BRIEF, *, clock: Clock = race) -> Tuned | None:
-    """Times the candidates of one case; None where there is but one, or no room for it.
-
-    Sums of products shall agree bit for bit, and what has errors with them up to these. The arrays
-    of the program are not touched, nor are its profiles and traces.
-
-    Args:
-        case: Which.
-        effort: How much to time.
-        clock: Who times.
-
-    Raises:
-        DeviceError: Not enough memory, or a refusal of the driver.
-    """
+    """Times the candidates of one case; None where there is but one, or no room for it."""
+    # Sums of products shall agree bit for bit, and what has errors with them up to these. The
+    # arrays of the program are not touched, nor are its profiles and traces.
     tried = case.candidates[: effort.most]
     if len(tried) < 2 or not _has_room(case):
         return None
@@ -196,13 +164,8 @@ class Memory:
         }
 
     def calls(self, choices: Sequence[Choice]) -> dict[Choice, Callable[[], Any]]:
-        """Returns what runs each candidate, built by all cores at once.
-
-        What a compiler refuses is left out, but for the first.
-
-        Raises:
-            BuildError: It refuses the first.
-        """
+        """Returns what runs each candidate, built by all cores at once."""
+        # What a compiler refuses is left out, but for the first.
 
         def build(choice: Choice) -> Callable[[], Any] | BuildError:
             try:

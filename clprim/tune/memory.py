@@ -18,10 +18,8 @@ Memory = tuple[int, AnyDType]
 
 
 def plain(problem: Workload) -> Workload:
-    """Returns a problem without what tables do not tell apart.
-
-    That is what becomes of its sums, and where in its memory an array begins.
-    """
+    """Returns a problem without what tables do not tell apart."""
+    # That is what becomes of its sums, and where in its memory an array begins.
     if not isinstance(problem, Reduced):
         without: Workload = replace(problem, epilogue=NO_EPILOGUE)  # type: ignore[arg-type]
         return without
@@ -32,11 +30,7 @@ def plain(problem: Workload) -> Workload:
 
 
 def memory_of(problem: Workload) -> dict[str, Memory]:
-    """Returns elements and dtypes of the results, ``y0``, …, and operands, as calls take them.
-
-    Args:
-        problem: What `plain` returns: a convolution without pixels made of outputs, too.
-    """
+    """Returns elements and dtypes of the results, ``y0``, …, and operands, as calls take them."""
     p = problem
     if isinstance(p, Contraction):
         return _of_contraction(p)

@@ -21,33 +21,20 @@ ACTIVATIONS: dict[str, tuple[str, float, float]] = {
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution.
-
-    Attributes:
-        channels: Of its input.
-        filters: Channels of its output.
-        kernel: Height and width, equal.
-        size: Height and width of its input, equal.
-        stride: Of both axes.
-        padding: At all four edges.
-        groups: Into which channels and filters are divided.
-        count: How often the network has it.
-        dilation: From one tap of the kernel to the next.
-        adds: Whether the block's input is added to the result, where that is measured as well.
-        activation: What follows then: a key of `ACTIVATIONS`.
-    """
+    """A convolution."""
 
     channels: int
     filters: int
     kernel: int
-    size: int
+    size: int  # Height and width of its input, equal
     stride: int = 1
     padding: int = 0
-    groups: int = 1
-    count: int = 1
-    dilation: int = 1
+    groups: int = 1  # Into which channels and filters are divided
+    count: int = 1  # How often the network has it
+    dilation: int = 1  # From one tap of the kernel to the next
+    # Whether the block's input is added to the result, where that is measured as well
     adds: bool = False
-    activation: str = ""
+    activation: str = ""  # What follows then: a key of `ACTIVATIONS`
 
     @property
     def result_size(self) -> int:
@@ -73,19 +60,13 @@ class Layer:
 
 @dataclass(frozen=True)
 class Network:
-    """A list of layers.
-
-    Attributes:
-        title: For readers.
-        layers: From the input to the output, those of equal shape once.
-        batches: Sizes of batch that are measured unless one is named.
-        followed: The same with what follows each, norms folded into weights and biases; empty where
-            that is not measured.
-    """
+    """A list of layers."""
 
     title: str
-    layers: tuple[Layer, ...]
-    batches: tuple[int, ...] = (8,)
+    layers: tuple[Layer, ...]  # From the input to the output, those of equal shape once
+    batches: tuple[int, ...] = (8,)  # Sizes of batch that are measured unless one is named
+    # The same with what follows each, norms folded into weights and biases; empty where that is not
+    # measured
     followed: tuple[Layer, ...] = ()
 
     @staticmethod
@@ -134,10 +115,8 @@ def _resnet50() -> tuple[Layer, ...]:
 
 
 def _vgg(deep: int) -> tuple[Layer, ...]:
-    """Return configuration D or E; they differ in how many layers the last three stages have.
-
-    Source: Simonyan, Zisserman: Very deep convolutional networks, 2014, table 1.
-    """
+    """Return configuration D or E; they differ in how many layers the last three stages have."""
+    # Source: Simonyan, Zisserman: Very deep convolutional networks, 2014, table 1.
     return (
         _three(3, 64, 224),
         _three(64, 64, 224),

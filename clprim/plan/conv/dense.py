@@ -54,27 +54,7 @@ def dense_convolution(
     beta: bool = False,
     shuffle: Shuffle | None = None,
 ) -> Convolution:
-    """Describes a convolution of square images.
-
-    Args:
-        images: How many.
-        channels: Of x.
-        size: Rows and columns of x.
-        outputs: Of y.
-        kernel: Rows and columns of a window.
-        direction: See `Convolution`.
-        groups: See `Convolution`.
-        stride: Of windows.
-        padding: On each side; by default half the kernel.
-        dilation: Of windows.
-        last: Whether images are channels-last.
-        step: Elements from one channel or column to the next of what windows walk over.
-        dtype: Of everything; sums of halves are floats.
-        epilogue: A snippet; it may read ``x0``, an array of the result's shape.
-        bias: Whether there is one.
-        beta: Whether the old result takes part.
-        shuffle: See `Convolution`.
-    """
+    """Describes a convolution of square images."""
     stored = np.dtype(dtype)
     before = kernel // 2 if padding is None else padding
     axis = Axis(size, kernel, stride, dilation, before, before)
@@ -110,13 +90,7 @@ def dense_convolution(
 
 
 def with_prologue(problem: Convolution, text: str, *channels: int) -> Convolution:
-    """Returns a convolution of pixels that runs a snippet on what it reads.
-
-    Args:
-        problem: Without one.
-        text: The snippet.
-        channels: Of each array that it reads, elements from one channel to the next.
-    """
+    """Returns a convolution of pixels that runs a snippet on what it reads."""
     arrays = tuple(Place(f"p{n}", problem.value, 0, 1, c, 0, 0) for n, c in enumerate(channels))
     snippet = define_epilogue("conv2d", text, part="prologue")
     return replace(problem, prologue=Epilogue(snippet, arrays))
@@ -125,15 +99,6 @@ def with_prologue(problem: Convolution, text: str, *channels: int) -> Convolutio
 def dense_depthwise(
     images: int, channels: int, size: int, kernel: int = 3, *, multiplier: int = 1, **options: Any
 ) -> Convolution:
-    """Describes a depthwise convolution of square images; see `dense_convolution`.
-
-    Args:
-        images: How many.
-        channels: Of x, each a group.
-        size: Rows and columns of x.
-        kernel: Rows and columns of a window.
-        multiplier: Outputs of a channel.
-        options: Of `dense_convolution`.
-    """
+    """Describes a depthwise convolution of square images; see `dense_convolution`."""
     outputs = channels * multiplier
     return dense_convolution(images, channels, size, outputs, kernel, groups=channels, **options)

@@ -24,22 +24,15 @@ from clprim.plan.table import near_size
 
 @dataclass(frozen=True)
 class WindowsClass(ContractionClass):
-    """A class of contractions whose best algorithm depends on their windows.
+    """A class of contractions whose best algorithm depends on their windows."""
 
-    The error that is allowed is none of it: a choice whose error is larger does not fit.
-
-    Attributes:
-        kernel_rows, kernel_columns: Of the windows.
-        channels: That are summed up, exact up to 256.
-        pixelwise: Whether windows move pixel by pixel.
-        kept: Whether the weight stays what it is.
-    """
+    # The error that is allowed is none of it: a choice whose error is larger does not fit.
 
     kernel_rows: int
     kernel_columns: int
-    channels: int
-    pixelwise: bool
-    kept: bool
+    channels: int  # That are summed up, exact up to 256
+    pixelwise: bool  # Whether windows move pixel by pixel
+    kept: bool  # Whether the weight stays what it is
 
     @classmethod
     def of(cls, problem: Contraction) -> WindowsClass:

@@ -110,10 +110,8 @@ def _bounds(p: Convolution) -> Bounds | None:
 
 
 def _weight_gradient(p: Convolution) -> Contraction:
-    """Lanes are elements of a window (y, x, channel), depths the windows (image, y, x).
-
-    Where windows are pixels, the larger one of both arrays is gathered where it lies.
-    """
+    """Lanes are elements of a window (y, x, channel), depths the windows (image, y, x)."""
+    # Where windows are pixels, the larger one of both arrays is gathered where it lies.
     x, grad, y, h, v = p.x, p.y, p.w, p.rows, p.columns
     outputs, channels = p.outputs // p.groups, p.channels // p.groups
     old: Epilogue[Output] = Epilogue(beta=p.epilogue.beta)
@@ -187,15 +185,9 @@ def _weight_gradient(p: Convolution) -> Contraction:
 
 
 def _phase(axis: Axis, remainder: int) -> tuple[int, int, int, int, int]:
-    """One phase of the transpose: input elements ``remainder + stride · u``.
-
-    Tap k reaches such an element from output (remainder + stride · u + before − k · dilation) /
-    stride, for those k for which this is whole.
-
-    Returns:
-        (elements u, first tap, step of taps, how many taps, output of u = 0 and the first tap); the
-        next tap's output lies step · dilation / stride before.
-    """
+    """Elements u of one phase, first tap, step of taps, how many, output of u = 0 and that tap."""
+    # Tap k reaches element ``remainder + stride · u`` from the output at
+    # (remainder + stride · u + before − k · dilation) / stride, where that is whole.
     s, d = axis.stride, axis.dilation
     step = s // math.gcd(s, d)
     count = -(-(axis.size - remainder) // s)

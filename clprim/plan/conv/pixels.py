@@ -18,19 +18,12 @@ from clprim.plan.strides import dense_strides, is_channels_last
 
 @dataclass(frozen=True)
 class Shuffle:
-    """Which output becomes which pixel.
+    """Which output becomes which pixel."""
 
-    Attributes:
-        block: Pixels along a square's side.
-        mode: ``"CRD"`` or ``"DCR"``.
-        channels: Of the large picture.
-        order: Of the digits of an output, the slowest first: ``"cij"`` or ``"ijc"``.
-    """
-
-    block: int
-    mode: str
+    block: int  # Pixels along a square's side
+    mode: str  # ``"CRD"`` or ``"DCR"``
     channels: int
-    order: str
+    order: str  # Of the digits of an output, the slowest first: ``"cij"`` or ``"ijc"``
 
     @property
     def sizes(self) -> Digits:
@@ -70,12 +63,7 @@ class Shuffle:
         return self._output(name, place, output, lane, self.of_outputs(output))
 
     def plain(self, y: Place, shape: Sequence[int]) -> Output:
-        """Where the result would lie with its outputs as channels, in the memory format of y.
-
-        Args:
-            y: The large picture.
-            shape: Of the result with its outputs as channels.
-        """
+        """Where the result would lie with its outputs as channels, in the memory format of y."""
         large = self.result(shape)
         last = is_channels_last(large, y.strides)
         n, c, h, w = dense_strides(tuple(shape), 1, (0, 2, 3, 1) if last else (0, 1, 2, 3))

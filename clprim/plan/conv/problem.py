@@ -20,20 +20,12 @@ from clprim.plan.table import near_size, power
 
 @dataclass(frozen=True)
 class Axis:
-    """Windows along one axis.
-
-    Attributes:
-        size: Of the input.
-        kernel: Taps of a window.
-        stride: From one window to the next.
-        dilation: From one tap to the next.
-        before, after: Padding.
-    """
+    """Windows along one axis."""
 
     size: int
     kernel: int
-    stride: int
-    dilation: int
+    stride: int  # From one window to the next
+    dilation: int  # From one tap to the next
     before: int
     after: int
 
@@ -61,46 +53,31 @@ class Axis:
 
 @dataclass(frozen=True)
 class Convolution:
-    """What to compute.
-
-    Attributes:
-        name: For kernels and messages.
-        direction: ``forward``, ``input`` or ``weight``: which array is the result.
-        images: How many.
-        channels: Of x.
-        outputs: Of y; both divide into ``groups``.
-        groups: Independent convolutions, each of some channels and some outputs.
-        rows, columns: The windows.
-        value: dtype that sums are added up in.
-        x: The input, (images, channels, rows, columns).
-        w: The weight, (outputs, channels of a group, taps down, taps across).
-        y: The output; with ``shuffle`` the large picture.
-        epilogue: What becomes of a sum before it is stored; its arrays broadcast to the result.
-        shuffle: How outputs become pixels of y, or None where they stay what they are.
-        prologue: What becomes of an element of x where it is read, written as an epilogue is; its
-            arrays broadcast to x. Of windows of one pixel alone.
-        error: Relative root mean square error that the algorithm may have, of random numbers; 0 for
-            sums of products only.
-        kept: Whether the weight stays what it is, and what kernels make of it once.
-    """
+    """What to compute."""
 
     name: str
-    direction: str
+    direction: str  # ``forward``, ``input`` or ``weight``: which array is the result
     images: int
     channels: int
-    outputs: int
-    groups: int
+    outputs: int  # Of y; both divide into ``groups``
+    groups: int  # Independent convolutions, each of some channels and some outputs
     rows: Axis
     columns: Axis
-    value: AnyDType
-    x: Place
-    w: Place
-    y: Place
+    value: AnyDType  # dtype that sums are added up in
+    x: Place  # The input, (images, channels, rows, columns)
+    w: Place  # The weight, (outputs, channels of a group, taps down, taps across)
+    y: Place  # The output; with ``shuffle`` the large picture
+    # What becomes of a sum before it is stored; its arrays broadcast to the result
     epilogue: Epilogue[Place] = NO_EPILOGUE
+    # How outputs become pixels of y, or None where they stay what they are
     shuffle: Shuffle | None = None
+    # What becomes of an element of x where it is read, written as an epilogue is; its arrays
+    # broadcast to x. Of windows of one pixel alone
     prologue: Epilogue[Place] = NO_EPILOGUE
+    # Relative root mean square error that the algorithm may have, of random numbers; 0 for sums of
+    # products only
     error: float = 0.0
-    kept: bool = True
+    kept: bool = True  # Whether the weight stays what it is, and what kernels make of it once
 
     def __str__(self) -> str:
         h, v = self.rows, self.columns
@@ -133,26 +110,14 @@ class Convolution:
 
 @dataclass(frozen=True)
 class ConvolutionClass:
-    """A class of convolutions: those that one strategy and one tile are best for.
+    """A class of convolutions: those that one strategy and one tile are best for."""
 
-    Attributes:
-        stored, value: dtypes of what windows walk over and of sums.
-        direction: Of the convolution. A gradient in the input with a stride of 1 is a convolution
-            of the other gradient, and counts as such.
-        lanes: What lies side by side in it and in the result: ``channels``, ``columns``, ``none``.
-        kernel_rows, kernel_columns, row_stride, column_stride, row_dilation, column_dilation: Of
-            the windows.
-        padded: Whether windows reach into padding.
-        images: Rounded up to a power of two.
-        channels, outputs: Of a group; exact up to 256, as is what follows.
-        groups: How many.
-        rows, columns: Of the result; of a gradient in the weight, of the other gradient.
-        kept: Whether the weight stays what it is, and so what is packed of it.
-    """
-
-    stored: str
+    stored: str  # dtypes of what windows walk over and of sums
     value: str
+    # Of the convolution. A gradient in the input with a stride of 1 is a convolution of the other
+    # gradient, and counts as such
     direction: str
+    # What lies side by side in it and in the result: ``channels``, ``columns``, ``none``
     lanes: str
     kernel_rows: int
     kernel_columns: int
@@ -160,14 +125,14 @@ class ConvolutionClass:
     column_stride: int
     row_dilation: int
     column_dilation: int
-    padded: bool
-    images: int
-    channels: int
+    padded: bool  # Whether windows reach into padding
+    images: int  # Rounded up to a power of two
+    channels: int  # Of a group; exact up to 256, as is what follows
     outputs: int
     groups: int
-    rows: int
+    rows: int  # Of the result; of a gradient in the weight, of the other gradient
     columns: int
-    kept: bool = True
+    kept: bool = True  # Whether the weight stays what it is, and so what is packed of it
 
     @classmethod
     def of(cls, problem: Convolution) -> ConvolutionClass:

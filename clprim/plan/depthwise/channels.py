@@ -42,30 +42,21 @@ _SHAPES = ((7, 2), (4, 4), (2, 14), (2, 8), (2, 7), (2, 4), (1, 14), (1, 8), (1,
 
 @dataclass(frozen=True)
 class ChannelsTile:
-    """What a table keeps of this strategy.
+    """What a table keeps of this strategy."""
 
-    Attributes:
-        rows, columns: Outputs that are summed up in registers, a vector of channels of each.
-        vectors: Vectors of channels that take turns at a place, before the next place.
-        items: Work-items a compute unit: more of them are balanced better, and read the rows that
-            windows share more often.
-    """
-
-    rows: int
+    rows: int  # Outputs that are summed up in registers, a vector of channels of each
     columns: int
-    vectors: int
+    vectors: int  # Vectors of channels that take turns at a place, before the next place
+    # Work-items a compute unit: more of them are balanced better, and read the rows that windows
+    # share more often
     items: int
 
 
 @dataclass(frozen=True)
 class ChannelsCode(TiledCode):
-    """What depthwise/channels.cl.jinja prints.
+    """What depthwise/channels.cl.jinja prints."""
 
-    Attributes:
-        ahead: Whether what the next tile reads is prefetched.
-    """
-
-    ahead: bool
+    ahead: bool  # Whether what the next tile reads is prefetched
 
 
 def _applicable(what: Depthwise, traits: DeviceTraits) -> bool:
@@ -96,13 +87,7 @@ def _fits(tile: ChannelsTile, what: Depthwise, traits: DeviceTraits) -> bool:
 
 
 def _plan(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> Plan:
-    """Plans the kernels of an applicable convolution, see `_applicable`.
-
-    Args:
-        what: The convolution; nothing of it may be empty.
-        traits: Of the device.
-        tile: One that fits.
-    """
+    """Plans the kernels of an applicable convolution, see `_applicable`."""
     width = _width(what, traits)
     h, v = what.rows, what.columns
     large = passes_cache(what, traits)
@@ -199,10 +184,8 @@ def _most_sums(traits: DeviceTraits) -> int:
 
 
 def _preferred(what: Depthwise, traits: DeviceTraits) -> bool:
-    """Whether it is a CPU, and packing the weight is worth a launch.
-
-    Else kernels read it where it lies, if work-items share vectors there.
-    """
+    """Whether it is a CPU, and packing the weight is worth a launch."""
+    # Else kernels read it where it lies, if work-items share vectors there.
     small = what.flops // 2 < LAUNCH * traits.compute_units
     return traits.is_cpu and (what.kept or traits.sub_group_size == 1 or not small)
 

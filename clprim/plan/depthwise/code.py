@@ -36,33 +36,22 @@ UNROLLED = (3, 5, 7)
 
 @dataclass(frozen=True)
 class BandTile:
-    """What a table keeps of strategies that copy bands of rows.
+    """What a table keeps of strategies that copy bands of rows."""
 
-    Attributes:
-        band: Rows of the result (or of the gradient that is given) whose input is in
-            local memory at a time.
-        items: Work-items a compute unit.
-    """
-
+    # Rows of the result (or of the gradient that is given) whose input is in local memory at a time
     band: int
     items: int
 
 
 @dataclass(frozen=True)
 class DepthwiseCode(StoringCode):
-    """What every kernel of the convolution prints: see depthwise/_parts.cl.jinja.
+    """What every kernel of the convolution prints: see depthwise/_parts.cl.jinja."""
 
-    Attributes:
-        x: The operand that windows walk over; its ``inner`` is its step from one lane to the next.
-        adjoint: Whether it is the gradient in the convolution's input.
-        kernel: Taps (rows, columns) where loops over them are unrolled; else (0, 0).
-        stride: (rows, columns) where ``kernel`` is there; else (0, 0).
-    """
-
+    # The operand that windows walk over; its ``inner`` is its step from one lane to the next
     x: OperandCode
-    adjoint: bool
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
+    adjoint: bool  # Whether it is the gradient in the convolution's input
+    kernel: tuple[int, int]  # Taps (rows, columns) where loops over them are unrolled; else (0, 0)
+    stride: tuple[int, int]  # (rows, columns) where ``kernel`` is there; else (0, 0)
 
     @property
     def mask(self) -> str:
@@ -72,15 +61,11 @@ class DepthwiseCode(StoringCode):
 
 @dataclass(frozen=True)
 class TiledCode(DepthwiseCode):
-    """What kernels print that sum up tiles of outputs in registers; ``kernel`` is the taps there.
-
-    Attributes:
-        rows, columns: Of a tile.
-        phase: Of the adjoint: by how much the first tile is off a whole number of strides.
-    """
+    """What kernels print that sum up tiles in registers; ``kernel`` is the taps there."""
 
     rows: int
     columns: int
+    # Of the adjoint: by how much the first tile is off a whole number of strides
     phase: tuple[int, int]
 
     @property
@@ -112,16 +97,7 @@ class PackCode(KernelCode):
 def stores(
     what: Depthwise, width: int, along: str, traits: DeviceTraits, *, streaming: bool
 ) -> dict[str, Any]:
-    """Returns the fields of a `DepthwiseCode`, but for its parameters and loops.
-
-    Args:
-        what: The convolution.
-        width: Elements of a vector.
-        along: The axis of its lanes: ``channel``, ``column`` or, where nothing is side by side,
-            ``none``.
-        traits: Of the device.
-        streaming: Whether results are too large for the cache.
-    """
+    """Returns the fields of a `DepthwiseCode`, but for its parameters and loops."""
 
     def step(place: Place) -> int:
         return getattr(place, along) if along != "none" else 2
@@ -155,18 +131,14 @@ def on_cpus(_: object, traits: DeviceTraits) -> bool:
 
 
 def passes_cache(what: Depthwise, traits: DeviceTraits) -> bool:
-    """Whether a CPU's cache holds less than input and result, so that memory decides.
-
-    Stores are streaming then, and what is read next is prefetched.
-    """
+    """Whether a CPU's cache holds less than input and result, so that memory decides."""
+    # Stores are streaming then, and what is read next is prefetched.
     return traits.is_cpu and moved_bytes(what) > traits.cache_bytes
 
 
 def prefetches_rows(what: Depthwise, traits: DeviceTraits) -> bool:
-    """Whether the next rows of planes are prefetched while some are summed up.
-
-    They are where input and result are more than half of the last cache.
-    """
+    """Whether the next rows of planes are prefetched while some are summed up."""
+    # They are where input and result are more than half of the last cache.
     return traits.prefetches(2 * moved_bytes(what))
 
 
@@ -202,13 +174,7 @@ def add_place(found: Arguments, place: Place, *axes: str) -> None:
 
 
 def add_results(found: Arguments, what: Depthwise, code: dict[str, Any]) -> None:
-    """Adds the result, what the epilogue reads, and where they lie.
-
-    Args:
-        found: Where to.
-        what: The convolution.
-        code: As `stores` returned it.
-    """
+    """Adds the result, what the epilogue reads, and where they lie."""
     add_store(found, what, code)
     for place in what.stored:
         add_place(found, place)
@@ -227,13 +193,7 @@ def add_taps(found: Arguments, h: Line, v: Line) -> None:
 
 
 def arguments_of(what: Depthwise, code: dict[str, Any], w: str) -> Arguments:
-    """Returns the parameters that all kernels of the convolution have.
-
-    Args:
-        what: The convolution.
-        code: As `stores` returned it.
-        w: ``packed`` or ``w``: which weight the kernel reads.
-    """
+    """Returns the parameters that all kernels of the convolution have."""
     found = Arguments(str(code["index"]))
     found.memory(stored_type(what.x.dtype).storage, "x_memory")
     if w == "packed":
@@ -303,16 +263,8 @@ def pack_taps(what: Depthwise, traits: DeviceTraits) -> tuple[KernelPlan, int]:
 
 
 def spread_rows(images: int, rows: int, step: int, wanted: int) -> int:
-    """Returns how many rows a work-item takes: about ``wanted`` bands of rows in all images.
-
-    Whatever windows share between rows is read once a band.
-
-    Args:
-        images: How many.
-        rows: Of an image.
-        step: What the result is a multiple of.
-        wanted: Work-items.
-    """
+    """Returns how many rows a work-item takes: about ``wanted`` bands of rows in all images."""
+    # Whatever windows share between rows is read once a band.
     steps = -(-rows // step)
     pieces = max(1, min(steps, -(-wanted // images)))
     return step * -(-steps // pieces)

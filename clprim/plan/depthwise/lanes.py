@@ -29,30 +29,19 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class LanesTile:
-    """What a table keeps of this strategy.
+    """What a table keeps of this strategy."""
 
-    Attributes:
-        outputs: Of a work-item; each tap is read once for all of them.
-        group: Work-items of a work-group, at most.
-    """
-
-    outputs: int
-    group: int
+    outputs: int  # Of a work-item; each tap is read once for all of them
+    group: int  # Work-items of a work-group, at most
 
 
 @dataclass(frozen=True)
 class LanesCode(DepthwiseCode):
-    """What depthwise/lanes.cl.jinja prints.
-
-    Attributes:
-        w: The weight.
-        along: What neighbouring work-items take: ``channel`` or ``column``.
-        outputs_a_item: Outputs of a work-item, along the next axis.
-    """
+    """What depthwise/lanes.cl.jinja prints."""
 
     w: OperandCode
-    along: str
-    outputs_a_item: int
+    along: str  # What neighbouring work-items take: ``channel`` or ``column``
+    outputs_a_item: int  # Outputs of a work-item, along the next axis
 
 
 def _tile(what: Depthwise, traits: DeviceTraits) -> LanesTile:
@@ -66,13 +55,7 @@ def _fits(tile: LanesTile, _: Depthwise, traits: DeviceTraits) -> bool:
 
 
 def _plan(what: Depthwise, traits: DeviceTraits, tile: LanesTile) -> Plan:
-    """Plans the kernel of a convolution.
-
-    Args:
-        what: The convolution; nothing of it may be empty.
-        traits: Of the device.
-        tile: One that fits.
-    """
+    """Plans the kernel of a convolution."""
     along = "channel" if what.channels > 1 and abs(what.y.channel) == 1 else "column"
     base = stores(what, 1, along, traits, streaming=False)
     found = arguments_of_any(what, base)

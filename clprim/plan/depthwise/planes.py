@@ -37,54 +37,33 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class PlanesTile:
-    """What a table keeps of this strategy.
+    """What a table keeps of this strategy."""
 
-    Attributes:
-        rows: That are summed up in registers at once.
-        band: Rows of the result whose input is in local memory at a time.
-        items: Work-items a compute unit.
-    """
-
-    rows: int
-    band: int
+    rows: int  # That are summed up in registers at once
+    band: int  # Rows of the result whose input is in local memory at a time
     items: int
 
 
 @dataclass(frozen=True)
 class PlanesCode(DepthwiseCode):
-    """What depthwise/planes.cl.jinja prints.
-
-    Attributes:
-        w: The weight.
-        rows: That are summed up at once.
-        source, wide: Elements of local memory for rows of x, and for sums.
-        ahead: Whether the next rows of x are prefetched.
-    """
+    """What depthwise/planes.cl.jinja prints."""
 
     w: OperandCode
-    rows: int
-    source: int
+    rows: int  # That are summed up at once
+    source: int  # Elements of local memory for rows of x, and for sums
     wide: int
-    ahead: bool
+    ahead: bool  # Whether the next rows of x are prefetched
 
 
 @dataclass(frozen=True)
 class _Band:
-    """How many rows local memory holds.
-
-    Attributes:
-        rows: Of the result.
-        pitch: Elements from one row of x to the next, of one phase of the stride.
-        wide_pitch: Elements from one row of sums to the next.
-        source_row: Elements of a row of x, of all phases.
-        source_rows: Of x, for ``rows`` rows of sums in whole tiles.
-    """
+    """How many rows local memory holds."""
 
     rows: int
-    pitch: int
-    wide_pitch: int
-    source_row: int
-    source_rows: int
+    pitch: int  # Elements from one row of x to the next, of one phase of the stride
+    wide_pitch: int  # Elements from one row of sums to the next
+    source_row: int  # Elements of a row of x, of all phases
+    source_rows: int  # Of x, for ``rows`` rows of sums in whole tiles
 
 
 def _applicable(what: Depthwise, traits: DeviceTraits) -> bool:
@@ -115,13 +94,7 @@ def _fits(tile: PlanesTile, what: Depthwise, traits: DeviceTraits) -> bool:
 
 
 def _plan(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
-    """Plans the kernel of an applicable convolution, see `_applicable`.
-
-    Args:
-        what: The convolution; nothing of it may be empty.
-        traits: Of the device.
-        tile: One that fits.
-    """
+    """Plans the kernel of an applicable convolution, see `_applicable`."""
     what = _cropped(what)
     band = _band(what, traits, tile.rows, tile.band)
     assert band is not None
@@ -239,10 +212,8 @@ def _phases(what: Depthwise, band: _Band) -> dict[str, int]:
 def _band(
     what: Depthwise, traits: DeviceTraits, tile_rows: int, wanted: int | None = None
 ) -> _Band | None:
-    """Returns what a band of rows takes, of as many as the rule wants or ``wanted``.
-
-    None where they do not fit.
-    """
+    """Returns what a band of rows takes, of as many as the rule wants or ``wanted``."""
+    # None where they do not fit.
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
     step = _step(what, tile_rows)

@@ -25,23 +25,14 @@ from clprim.plan.place import Place
 
 @dataclass(frozen=True)
 class Line:
-    """One axis of the planes.
-
-    Attributes:
-        inputs: Elements of x.
-        outputs: Elements of y.
-        kernel: Taps.
-        stride: From one window to the next.
-        dilation: From one tap to the next.
-        before: Padding before the first element; of the convolution, also in its adjoint. It may
-            be negative.
-    """
+    """One axis of the planes."""
 
     inputs: int
     outputs: int
     kernel: int
-    stride: int
-    dilation: int
+    stride: int  # From one window to the next
+    dilation: int  # From one tap to the next
+    # Padding before the first element; of the convolution, also in its adjoint. It may be negative
     before: int
 
     @property
@@ -52,35 +43,21 @@ class Line:
 
 @dataclass(frozen=True)
 class Depthwise:
-    """What to compute.
-
-    Attributes:
-        name: For kernels and messages.
-        images: How many.
-        channels: Of y.
-        multiplier: Outputs of a channel of the convolution's input.
-        adjoint: Whether it is the gradient in the convolution's input.
-        rows, columns: The axes.
-        value: dtype that sums are added up in.
-        x: The operand that windows walk over: the input, or the gradient in the result.
-        w: The weight; its images are channels of the convolution's output.
-        y: The result.
-        epilogue: What becomes of a sum before it is stored.
-        kept: Whether the weight stays what it is, so that a kernel that packs it runs once.
-    """
+    """What to compute."""
 
     name: str
     images: int
     channels: int
-    multiplier: int
-    adjoint: bool
+    multiplier: int  # Outputs of a channel of the convolution's input
+    adjoint: bool  # Whether it is the gradient in the convolution's input
     rows: Line
     columns: Line
-    value: AnyDType
-    x: Place
-    w: Place
+    value: AnyDType  # dtype that sums are added up in
+    x: Place  # The operand that windows walk over: the input, or the gradient in the result
+    w: Place  # The weight; its images are channels of the convolution's output
     y: Place
-    epilogue: Epilogue[Place] = NO_EPILOGUE
+    epilogue: Epilogue[Place] = NO_EPILOGUE  # What becomes of a sum before it is stored
+    # Whether the weight stays what it is, so that a kernel that packs it runs once
     kept: bool = True
 
     @property

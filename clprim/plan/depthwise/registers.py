@@ -18,10 +18,8 @@ MOST_TAPS = TAPS**2
 
 
 def taps_in_registers(h: Line, v: Line) -> int:
-    """Returns how many rows of taps registers hold at a time: a divisor of all; 0 for none.
-
-    There are none where windows share nothing, as strides are longer than they are.
-    """
+    """Returns how many rows of taps registers hold at a time: a divisor of all; 0 for none."""
+    # There are none where windows share nothing, as strides are longer than they are.
     if any(line.stride > line.kernel for line in (h, v)):
         return 0
     fit = (n for n in range(1, h.kernel + 1) if not h.kernel % n and n * v.kernel <= MOST_TAPS)
@@ -36,18 +34,14 @@ def single_taps(what: Depthwise | DepthwiseGradient) -> tuple[Line, Line]:
 
 
 def interlaced(line: Line, outputs: int) -> int:
-    """Returns how many tiles of some outputs a line has.
-
-    Where taps are apart, the outputs of a tile are so too, and as many tiles are interlaced.
-    """
+    """Returns how many tiles of some outputs a line has."""
+    # Where taps are apart, the outputs of a tile are so too, and as many tiles are interlaced.
     return -(-line.outputs // (outputs * line.dilation)) * line.dilation
 
 
 def registers_hold(values: int, itemsize: int, traits: DeviceTraits) -> bool:
-    """Whether two thirds of the registers hold so many values.
-
-    The others hold what is read, addresses, what the epilogue needs.
-    """
+    """Whether two thirds of the registers hold so many values."""
+    # The others hold what is read, addresses, what the epilogue needs.
     return 3 * values * itemsize <= 2 * traits.register_bytes
 
 

@@ -37,43 +37,26 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class RunsCode(DepthwiseCode):
-    """What depthwise/runs.cl.jinja prints.
-
-    Attributes:
-        w: The weight.
-        masked: Of every column of taps, whether it reaches into another row.
-        neighbours: Whether taps of a row are neighbours in the copy.
-        source, masks: Elements of local memory for rows of x, and for masks.
-        ahead: Whether the next rows of x are prefetched.
-        twice: Whether there are two copies, one to fill and one to read.
-    """
+    """What depthwise/runs.cl.jinja prints."""
 
     w: OperandCode
-    masked: tuple[bool, ...]
-    neighbours: bool
-    source: int
+    masked: tuple[bool, ...]  # Of every column of taps, whether it reaches into another row
+    neighbours: bool  # Whether taps of a row are neighbours in the copy
+    source: int  # Elements of local memory for rows of x, and for masks
     masks: int
-    ahead: bool
-    twice: bool
+    ahead: bool  # Whether the next rows of x are prefetched
+    twice: bool  # Whether there are two copies, one to fill and one to read
 
 
 @dataclass(frozen=True)
 class _Margins:
-    """Rows of the copy above and below those of a band, columns before a row's first, and sizes.
+    """Rows of the copy above and below those of a band, columns before a row's first, and sizes."""
 
-    Attributes:
-        above, below: Rows, of each phase of the stride.
-        left: Columns that taps reach to the left, likewise.
-        right: Likewise to the right.
-        part: Elements of a band's copy, of one phase.
-        rows: Of a band.
-    """
-
-    above: int
+    above: int  # Rows, of each phase of the stride
     below: int
-    left: int
+    left: int  # Columns that taps reach to the left, likewise
     right: int
-    part: int
+    part: int  # Elements of a band's copy, of one phase
     rows: int
 
 
@@ -105,13 +88,7 @@ def _fits(tile: BandTile, what: Depthwise, traits: DeviceTraits) -> bool:
 
 
 def _plan(what: Depthwise, traits: DeviceTraits, tile: BandTile) -> Plan:
-    """Plans the kernel of an applicable convolution, see `_applicable`.
-
-    Args:
-        what: The convolution; nothing of it may be empty.
-        traits: Of the device.
-        tile: One that fits.
-    """
+    """Plans the kernel of an applicable convolution, see `_applicable`."""
     margins = _margins(what, traits, tile.band)
     assert margins is not None
     width = plane_vector(what, traits)
@@ -190,10 +167,8 @@ def _reach(line: Line) -> tuple[int, int]:
 
 
 def _margins(what: Depthwise, traits: DeviceTraits, band: int | None = None) -> _Margins | None:
-    """Returns what a band of rows takes, of as many as the rule wants or ``band``.
-
-    None where they do not fit.
-    """
+    """Returns what a band of rows takes, of as many as the rule wants or ``band``."""
+    # None where they do not fit.
     h, v = what.rows, what.columns
     width = plane_vector(what, traits)
     above, below = _reach(h)
@@ -234,11 +209,9 @@ def _examples() -> Iterator[Example[Convolution]]:
 
 
 def _preferred(what: Depthwise, traits: DeviceTraits) -> bool:
-    """Whether it is the faster one of two kernels that take planes which keep their size.
-
-    What vectors across the ends of rows save, every tap pays in addresses and masks: of more
-    columns of taps than three it is for rows that leave half of their vectors empty.
-    """
+    """Whether it is the faster one of two kernels that take planes which keep their size."""
+    # What vectors across the ends of rows save, every tap pays in addresses and masks: of more
+    # columns of taps than three it is for rows that leave half of their vectors empty.
     v, width = what.columns, plane_vector(what, traits)
     vectors = -(-v.outputs // width)
     cheaper = v.kernel <= 3 or 2 * v.outputs <= vectors * width

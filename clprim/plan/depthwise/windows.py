@@ -39,33 +39,21 @@ READ, STORE, APART = 6.4, 2.0, 0.22
 
 @dataclass(frozen=True)
 class WindowsTile:
-    """What a table keeps of this strategy.
+    """What a table keeps of this strategy."""
 
-    Attributes:
-        rows, columns: Outputs that are summed up in registers.
-        group: Work-items of a work-group, at most.
-    """
-
-    rows: int
+    rows: int  # Outputs that are summed up in registers
     columns: int
-    group: int
+    group: int  # Work-items of a work-group, at most
 
 
 @dataclass(frozen=True)
 class WindowsCode(TiledCode):
-    """What depthwise/windows.cl.jinja prints; ``kernel`` are the taps in registers.
-
-    Attributes:
-        w: The weight.
-        along: What neighbouring work-items take: ``channel`` or ``column``.
-        dilated: Whether taps are apart, and so the outputs of a tile.
-        looped: Whether more rows of taps follow those in registers.
-    """
+    """What depthwise/windows.cl.jinja prints; ``kernel`` are the taps in registers."""
 
     w: OperandCode
-    along: str
-    dilated: bool
-    looped: bool
+    along: str  # What neighbouring work-items take: ``channel`` or ``column``
+    dilated: bool  # Whether taps are apart, and so the outputs of a tile
+    looped: bool  # Whether more rows of taps follow those in registers
 
 
 def _applicable(what: Depthwise, _: DeviceTraits) -> bool:
@@ -104,10 +92,8 @@ def _ordered(
 
 
 def _cost(what: Depthwise, tile: WindowsTile, traits: DeviceTraits) -> float:
-    """Returns what all takes with a tile: on a CPU instructions, if there are items for all units.
-
-    Elsewhere as `clprim.plan.cost` counts; no read of a window waits for another.
-    """
+    """Returns what a tile takes: on a CPU instructions, if there are items for all units."""
+    # Elsewhere as `clprim.plan.cost` counts; no read of a window waits for another.
     if traits.is_cpu:
         items = what.images * what.channels * math.prod(_tiles_a_plane(what, tile))
         return items * _instructions(what, tile) / min(items, busy_items(traits))
@@ -138,13 +124,7 @@ def _fits(tile: WindowsTile, what: Depthwise, traits: DeviceTraits) -> bool:
 
 
 def _plan(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Plan:
-    """Plans the kernel of an applicable convolution, see `_applicable`.
-
-    Args:
-        what: The convolution; nothing of it may be empty.
-        traits: Of the device.
-        tile: One that fits.
-    """
+    """Plans the kernel of an applicable convolution, see `_applicable`."""
     along, (h, v) = _along(what), single_taps(what)
     base = stores(what, 1, along, traits, streaming=False)
     in_registers = taps_in_registers(h, v)

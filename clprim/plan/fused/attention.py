@@ -37,24 +37,9 @@ def plan_attention(
     drop_rows: int,
     traits: DeviceTraits,
 ) -> Plan | None:
-    """Plans softmax(q kᵀ · scale + mask) v; scale is the call's first number.
-
-    Args:
-        q: (…, L, E).
-        k: (…, S, E), of the same dtype as the sums; of one head where several share it.
-        v: (…, S, F), likewise.
-        y: (…, L, F), written; nothing of these may be empty.
-        sums: (…, L, 1), written: the logarithm of each query's sum of exponentials; of float32 or
-            float64, in which everything is calculated.
-        mask: (…, L, S), of bool or to be added.
-        causal: Whether query i sees keys up to i alone.
-        drop_rows: See `code_of`.
-        traits: Of the device.
-
-    Returns:
-        The plan, or None where it does not suit: on a GPU, of few queries, of head sizes that local
-        memory has no room for, of heads in more than four loops.
-    """
+    """Plans softmax(q kᵀ · scale + mask) v; scale is the call's first number."""
+    # None on a GPU, of few queries, of head sizes that local memory has no room for, of heads in
+    # more than four loops.
     value = stored_type(sums.dtype).value
     width = max(2, traits.lanes(sums.dtype.itemsize))
     *batch, queries, size = q.shape

@@ -22,27 +22,16 @@ FEW = 6
 
 @dataclass(frozen=True)
 class AttentionFewCode(AttentionCode):
-    """What fused/attention_few.cl.jinja prints.
+    """What fused/attention_few.cl.jinja prints."""
 
-    Attributes:
-        columns: Vectors of a value's elements that are summed up at a time.
-        parts: Whether it is a slice's: ``sums`` gets the largest score and the sum of exponentials
-            below it, ``y`` what is not yet divided by that sum.
-    """
-
-    columns: int
+    columns: int  # Vectors of a value's elements that are summed up at a time
+    # Whether it is a slice's: ``sums`` gets the largest score and the sum of exponentials below it,
+    # ``y`` what is not yet divided by that sum
     parts: bool
 
 
 def slices_of(q: Operand, k: Operand, v: Operand, traits: DeviceTraits) -> int:
-    """Returns how many slices keys are cut into, or 0 where the plan does not suit.
-
-    Args:
-        q: (…, L, E).
-        k: (…, S, E); neighbours along E are neighbours in memory.
-        v: (…, S, F), likewise.
-        traits: Of the device.
-    """
+    """Returns how many slices keys are cut into, or 0 where the plan does not suit."""
     *batch, queries, size = q.shape
     keys, features = v.shape[-2:]
     itemsize = 8 if q.dtype.itemsize == 8 else 4
@@ -68,24 +57,7 @@ def plan_attention_few(
     slices: int,
     traits: DeviceTraits,
 ) -> Plan | None:
-    """Plans softmax(q kᵀ · scale + mask) v; scale is the call's only number.
-
-    Args:
-        q: (…, L, E).
-        k: (…, S, E); of one head where several share it.
-        v: (…, S, F), likewise.
-        y: (…, L, F), written; nothing of these may be empty.
-        sums: (…, L, 1), written: the logarithm of each query's sum of exponentials; of float32 or
-            float64, in which everything is calculated. Of several slices (…, L, 2), dense: a
-            slice's largest score and its sum, with ``y`` not divided by it.
-        mask: (…, L, S), of bool or to be added.
-        steps: Bytes from one slice's ``y`` and ``sums`` to the next one's.
-        slices: Of keys.
-        traits: Of the device.
-
-    Returns:
-        The plan, or None of heads in more than four loops.
-    """
+    """Plans softmax(q kᵀ · scale + mask) v; None of heads in more than four loops."""
     value = stored_type(sums.dtype).value
     width = max(2, traits.lanes(sums.dtype.itemsize))
     *batch, queries, size = q.shape

@@ -40,40 +40,21 @@ LARGE = 64
 
 @dataclass(frozen=True)
 class GradientTiles:
-    """What is summed up at a time.
-
-    Attributes:
-        width: Lanes of a vector.
-        vectors: Of keys.
-        rows: Queries, and later elements of heads, beside them.
-        columns: Vectors of a head's elements, in the gradient of queries.
-        tile: Queries beside them.
-        slices: Work-items that a head's keys are divided among.
-        partial: (rows, elements) that a slice writes for a head's queries.
-    """
+    """What is summed up at a time."""
 
     width: int
     vectors: int
-    rows: int
-    columns: int
+    rows: int  # Queries, and later elements of heads, beside them
+    columns: int  # Vectors of a head's elements, in the gradient of queries
     tile: int
-    slices: int
-    partial: Shape
+    slices: int  # Work-items that a head's keys are divided among
+    partial: Shape  # (rows, elements) that a slice writes for a head's queries
 
 
 def tiles_of(
     shape: Shape, keys: int, features: int, itemsize: int, traits: DeviceTraits, shared: int = 1
 ) -> GradientTiles | None:
-    """Returns the tiles for queries of a shape, or None where the plan does not suit.
-
-    Args:
-        shape: (…, L, E), not empty.
-        keys: How many, at least one.
-        features: Elements of values, likewise.
-        itemsize: Bytes of what is calculated with.
-        traits: Of the device.
-        shared: Of so many heads at a time the mask has one gradient.
-    """
+    """Returns the tiles for queries of a shape, or None where the plan does not suit."""
     *batch, queries, size = shape
     width = max(2, traits.lanes(itemsize))
     if not traits.is_cpu or few_lanes(min(queries, keys), width):
@@ -98,26 +79,17 @@ def tiles_of(
 
 @dataclass(frozen=True)
 class AttentionGradientCode(AttentionCode):
-    """What fused/attention_gradient.cl.jinja prints.
+    """What fused/attention_gradient.cl.jinja prints."""
 
-    Attributes:
-        columns: Vectors of a head's elements that are summed up at a time.
-        tile: Queries beside them.
-    """
-
-    columns: int
+    columns: int  # Vectors of a head's elements that are summed up at a time
     tile: int
 
 
 @dataclass(frozen=True)
 class AttentionRowsCode(AttentionCode):
-    """What fused/attention_rows.cl.jinja prints.
+    """What fused/attention_rows.cl.jinja prints."""
 
-    Attributes:
-        large: A logarithm from which on a query's largest score and its sum are found anew.
-    """
-
-    large: int
+    large: int  # A logarithm from which on a query's largest score and its sum are found anew
 
 
 def plan_attention_gradient(
@@ -128,25 +100,7 @@ def plan_attention_gradient(
     traits: DeviceTraits,
     shared: int = 1,
 ) -> Plan | None:
-    """Plans the gradients of softmax(q kᵀ · scale + mask) v; see `plan_attention`.
-
-    Args:
-        arrays: ``q`` (…, L, E), ``k`` (…, S, E), ``v`` (…, S, F), ``grad`` (…, L, F), ``sums`` and
-            ``delta`` (…, L, 1), all of one dtype, float32 or float64: the logarithm of each query's
-            sum of exponentials, and the sum of its result times its gradient. Written are ``dq``
-            (…, slices · rows, elements), of that dtype, dense, a slice's rows one below the
-            other's; ``dk`` (…, S, E) and ``dv`` (…, S, F). ``mask`` (…, L, S), if there is one, is
-            of bool or was added; ``dmask``, dense along keys, is its gradient, of that dtype.
-        tiles: Of these.
-        causal: Whether query i sees keys up to i alone.
-        drop_rows: See `code_of`.
-        traits: Of the device.
-        shared: Of so many of the last heads at a time ``dmask`` has one; they take turns.
-
-    Returns:
-        The plan, whose numbers are those of `plan_attention`, or None where it does not suit: of
-        heads in more than four loops.
-    """
+    """Plans the gradients of `plan_attention`, or None of heads in more than four loops."""
     value = stored_type(arrays["sums"].dtype).value
     *batch, queries, size = arrays["q"].shape
     keys, features = arrays["v"].shape[-2:]

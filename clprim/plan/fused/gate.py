@@ -22,23 +22,15 @@ FLOATS = ("float", "double")
 
 @dataclass(frozen=True)
 class Gate:
-    """What to compute.
-
-    Attributes:
-        x: (N, C, H, W).
-        inner: (R, C), the first product's weight, and ``inner_bias``, (R,).
-        outer: (R, C), the second one's, transposed, and ``outer_bias``, (C,).
-        y: (N, C, 1, 1).
-        first, second: What becomes of the products, snippets on ``y0`` alone.
-    """
+    """What to compute."""
 
     x: Operand
-    inner: Operand
+    inner: Operand  # (R, C), the first product's weight, and ``inner_bias``, (R,)
     inner_bias: Operand
-    outer: Operand
+    outer: Operand  # (R, C), the second one's, transposed, and ``outer_bias``, (C,)
     outer_bias: Operand
     y: Operand
-    first: Snippet | None
+    first: Snippet | None  # What becomes of the products, snippets on ``y0`` alone
     second: Snippet | None
 
     @property
@@ -54,32 +46,19 @@ class Gate:
 
 @dataclass(frozen=True)
 class GateCode(KernelCode):
-    """What fused/gate.cl.jinja prints.
-
-    Attributes:
-        value: Type of everything.
-        width: Elements of a vector.
-        planar: Whether pixels lie side by side, not channels.
-        first, second: The snippets; they may be empty.
-        channels_room, inner_room: Elements of local memory.
-    """
+    """What fused/gate.cl.jinja prints."""
 
     value: str
     width: int
-    planar: bool
-    first: str
+    planar: bool  # Whether pixels lie side by side, not channels
+    first: str  # The snippets; they may be empty
     second: str
     channels_room: int
     inner_room: int
 
 
 def plan_gate(what: Gate, traits: DeviceTraits) -> Plan | None:
-    """Plans the kernel, or returns None where it does not suit: on GPUs, of other strides.
-
-    Args:
-        what: What to compute; nothing of it may be empty.
-        traits: Of the device.
-    """
+    """Plans the kernel, or returns None where it does not suit: on GPUs, of other strides."""
     value, itemsize = stored_type(what.value).value, what.value.itemsize
     images, channels, height, columns = what.x.shape
     inner, pixels = what.inner.shape[0], height * columns

@@ -25,35 +25,23 @@ _COLUMNS = ("sums", "delta")
 
 @dataclass(frozen=True)
 class AttentionCode(KernelCode):
-    """What fused/attention.cl.jinja prints, and fused/attention_gradient.cl.jinja most of.
-
-    Attributes:
-        value: Type to calculate in.
-        arrays: By their names, ``mask`` and its gradient the last where there is one; ``inner`` is
-            along a head's elements, of a mask along queries.
-        mask: ``bool``, ``float`` or nothing.
-        mask_of_queries: Whether a mask's queries, which are lanes, lie side by side.
-        causal: Whether a query sees no later key.
-        dropout: Whether weights drop out.
-        width: Lanes of a vector.
-        vectors: Of queries; in the gradient, of keys.
-        rows: Keys, and later elements of values, that are summed up at a time; in the gradient
-            queries, and later elements of a head.
-        block: Of what the lanes are multiplied with.
-        query_room, value_room: Elements of a head that local memory has room for.
-    """
+    """What fused/attention.cl.jinja prints, and fused/attention_gradient.cl.jinja most of."""
 
     value: str
+    # By their names, ``mask`` and its gradient the last where there is one; ``inner`` is along a
+    # head's elements, of a mask along queries
     arrays: tuple[OperandCode, ...]
-    mask: str
-    mask_of_queries: bool
-    causal: bool
+    mask: str  # ``bool``, ``float`` or nothing
+    mask_of_queries: bool  # Whether a mask's queries, which are lanes, lie side by side
+    causal: bool  # Whether a query sees no later key
     dropout: bool
     width: int
-    vectors: int
+    vectors: int  # Of queries; in the gradient, of keys
+    # Keys, and later elements of values, that are summed up at a time; in the gradient queries, and
+    # later elements of a head
     rows: int
-    block: int
-    query_room: int
+    block: int  # Of what the lanes are multiplied with
+    query_room: int  # Elements of a head that local memory has room for
     value_room: int
 
 
@@ -68,13 +56,7 @@ def room(size: int) -> int:
 
 
 def vectors_of(lanes: int, width: int, most: int) -> int:
-    """Returns the vectors of a block such that blocks of all lanes take least.
-
-    Args:
-        lanes: How many there are, of which the last block's vectors may have fewer.
-        width: Lanes of a vector.
-        most: Vectors at most, at least one.
-    """
+    """Returns the vectors of a block such that blocks of all lanes take least."""
     every = -(-lanes // width)
     # What a block takes besides: half as much as a vector.
     return min(range(most, 0, -1), key=lambda n: -(-every // n) * (2 * n + 1))
@@ -88,22 +70,7 @@ def code_of(
     traits: DeviceTraits,
     **numbers: int,
 ) -> tuple[dict[str, Any], Arguments] | None:
-    """Returns what kernels have in common, and the arguments: arrays, a scale, sizes, strides.
-
-    Args:
-        arrays: By name, each (…, rows, elements); of the dtype that ``sums`` or ``delta`` is of, or
-            converted.
-        written: Names of results.
-        causal: Whether query i sees keys up to i alone.
-        drop_rows: How many queries draw random numbers as one call, or 0 where no weights drop out.
-            If they do, the call's numbers are, after its first: their probability to do so, what
-            others are multiplied with, the seed and the number of the first call.
-        traits: Of the device.
-        numbers: Of the kernel; the largest is how many rows or elements an array has.
-
-    Returns:
-        Fields of `AttentionCode`; None of heads in more than four loops.
-    """
+    """Returns what kernels share, and the arguments; None of heads in more than four loops."""
     given = tuple(arrays.values())
     dims = [
         Dim(n, tuple(a.strides[d] if a.shape[d] > 1 else 0 for a in given))

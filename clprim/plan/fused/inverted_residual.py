@@ -36,37 +36,26 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class InvertedCode(KernelCode):
-    """What fused/inverted_residual.cl.jinja prints.
+    """What fused/inverted_residual.cl.jinja prints."""
 
-    Attributes:
-        value: Type that sums are added up in.
-        width: Elements of a vector.
-        x: The input, as ``a``; ``inner`` is its step from channel to channel.
-        expand: Rows and vectors of the first product's tile; None where there is no product.
-        kernel, stride: Of the depthwise convolution where its taps are unrolled; else (0, 0).
-        rows, columns: Of its tile.
-        activations: The snippets after the first two, which may be empty, and for each whether it
-            computes the same on vectors.
-        expand_bias, taps_bias: What is added before them.
-        project: The last product, as matrix products are printed, if there is one.
-        near: Elements of local memory for values.
-        places: Elements of each array of places.
-    """
-
-    value: str
+    value: str  # Type that sums are added up in
     width: int
-    x: OperandCode
+    x: OperandCode  # The input, as ``a``; ``inner`` is its step from channel to channel
+    # Rows and vectors of the first product's tile; None where there is no product
     expand: tuple[int, int] | None
-    kernel: tuple[int, int]
+    kernel: tuple[int, int]  # Of the depthwise convolution where its taps are unrolled; else (0, 0)
     stride: tuple[int, int]
     rows: int
     columns: int
+    # The snippets after the first two, which may be empty, and for each whether it computes the
+    # same on vectors
     activations: tuple[tuple[str, bool], tuple[str, bool]]
-    expand_bias: OperandCode | None
+    expand_bias: OperandCode | None  # What is added before them
     taps_bias: OperandCode | None
+    # The last product, as matrix products are printed, if there is one
     project: ContractionCode | None
-    near: int
-    places: int
+    near: int  # Elements of local memory for values
+    places: int  # Elements of each array of places
 
 
 @dataclass(frozen=True)
@@ -80,12 +69,7 @@ class _Bias:
 
 
 def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> Plan | None:
-    """Plans the kernels, or returns None where one kernel cannot do it.
-
-    Args:
-        what: What to compute; nothing of it may be empty.
-        traits: Of the device.
-    """
+    """Plans the kernels, or returns None where one kernel cannot do it."""
     tiles = residual_tiles(what, traits)
     if tiles is None:
         return None

@@ -29,17 +29,13 @@ ROWS = (14, 12, 9, 7, 4, 2, 1)
 
 @dataclass(frozen=True)
 class InvertedResidual:
-    """What to compute; what lies between the three has any strides, as it is never stored.
+    """What to compute; what lies between the three has any strides, as it is never stored."""
 
-    Attributes:
-        expand: The first product; None where the depthwise convolution reads the input.
-        depthwise: The convolution; ``x`` is the input's place where there is no ``expand``.
-        project: The last product, with the operator's epilogue; None where the depthwise
-            convolution writes the result, whose channels are one behind another.
-    """
-
+    # The first product; None where the depthwise convolution reads the input
     expand: Contraction | None
-    depthwise: Depthwise
+    depthwise: Depthwise  # The convolution; ``x`` is the input's place where there is no ``expand``
+    # The last product, with the operator's epilogue; None where the depthwise convolution writes
+    # the result, whose channels are one behind another
     project: Contraction | None
 
     @property
@@ -70,51 +66,31 @@ class InvertedResidual:
 
 @dataclass(frozen=True)
 class ResidualMemory:
-    """How local memory is divided; all sizes in elements.
+    """How local memory is divided; all sizes in elements."""
 
-    Attributes:
-        rows: Of the result, of a step.
-        pitch: From a pixel of the middle to the next one.
-        middle: Channels of the middle, in whole tiles.
-        ring_rows, ring_row: Rows of the ring, and a row's size.
-        between: Results of the depthwise convolution.
-        places: Of every array of places.
-        nbytes: Of everything.
-    """
-
-    rows: int
-    pitch: int
-    middle: int
-    ring_rows: int
+    rows: int  # Of the result, of a step
+    pitch: int  # From a pixel of the middle to the next one
+    middle: int  # Channels of the middle, in whole tiles
+    ring_rows: int  # Rows of the ring, and a row's size
     ring_row: int
-    between: int
-    places: int
+    between: int  # Results of the depthwise convolution
+    places: int  # Of every array of places
     nbytes: int
 
 
 @dataclass(frozen=True)
 class ResidualTiles:
-    """The tiles of the three, and the local memory between them.
-
-    Attributes:
-        width: Elements of a vector.
-        expand: Rows and vectors of the first product's tile.
-        project: The last product, as matrix products are printed, if there is one.
-        unrolled: Whether the taps of the depthwise convolution are unrolled.
-        rows: Of its tile.
-        room: How local memory is divided.
-        near: Elements of it for values.
-        outputs: Of the last product, or of the depthwise convolution.
-    """
+    """The tiles of the three, and the local memory between them."""
 
     width: int
-    expand: tuple[int, int]
+    expand: tuple[int, int]  # Rows and vectors of the first product's tile
+    # The last product, as matrix products are printed, if there is one
     project: ContractionCode | None
-    unrolled: bool
+    unrolled: bool  # Whether the taps of the depthwise convolution are unrolled
     rows: int
-    room: ResidualMemory
-    near: int
-    outputs: int
+    room: ResidualMemory  # How local memory is divided
+    near: int  # Elements of it for values
+    outputs: int  # Of the last product, or of the depthwise convolution
 
     @property
     def expand_strips(self) -> int:
@@ -128,16 +104,9 @@ class ResidualTiles:
 
 
 def residual_tiles(what: InvertedResidual, traits: DeviceTraits) -> ResidualTiles | None:
-    """Chooses tiles, and divides local memory.
-
-    Args:
-        what: What to compute.
-        traits: Of the device.
-
-    Returns:
-        The tiles, or None where memory has no room, channels fill no vector, the three calculate in
-        several types, or rows of the first product do not follow each other.
-    """
+    """Chooses tiles, and divides local memory."""
+    # None where memory has no room, channels fill no vector, the three calculate in
+    # several types, or rows of the first product do not follow each other.
     if not _suits(what):
         return None
     d, expand, project = what.depthwise, what.expand, what.project
@@ -165,14 +134,7 @@ def residual_tiles(what: InvertedResidual, traits: DeviceTraits) -> ResidualTile
 def product_code(
     what: Contraction, tile: tuple[int, int], width: int, traits: DeviceTraits
 ) -> ContractionCode:
-    """Returns one of the two products as it is printed.
-
-    Args:
-        what: Which.
-        tile: Its rows and vectors.
-        width: Elements of a vector.
-        traits: Of the device.
-    """
+    """Returns one of the two products as it is printed."""
     return contraction_code(
         what,
         Tile(*tile),
@@ -203,10 +165,8 @@ def _width(channels: int, itemsize: int, traits: DeviceTraits) -> int:
 
 
 def _block(pixels: int, outputs: int, width: int, sums: int) -> tuple[int, int]:
-    """Rows and vectors of a tile, for lines of so many pixels: those that cost least.
-
-    A step of k costs a product for each sum, and loads of what they share.
-    """
+    """Rows and vectors of a tile, for lines of so many pixels: those that cost least."""
+    # A step of k costs a product for each sum, and loads of what they share.
     wide = -(-outputs // width)
 
     def cost(tile: tuple[int, int]) -> float:
@@ -225,16 +185,7 @@ def _local(traits: DeviceTraits) -> int:
 def _room(
     what: InvertedResidual, width: int, whole: int, tile_rows: int, kept: int, traits: DeviceTraits
 ) -> ResidualMemory | None:
-    """Divides local memory among as many rows of the result as fit; None where not one does.
-
-    Args:
-        what: What to compute.
-        width: Elements of a vector.
-        whole: What channels of the middle are rounded up to.
-        tile_rows: What the depthwise convolution computes at once.
-        kept: Bytes of a pixel's places.
-        traits: Of the device.
-    """
+    """Divides local memory among as many rows of the result as fit; None where not one does."""
     h, v = what.depthwise.rows, what.depthwise.columns
     itemsize = what.value.itemsize
     middle = round_up(what.depthwise.channels, whole)

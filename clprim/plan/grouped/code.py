@@ -29,30 +29,19 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class PhaseCode:
-    """One walk over a group, which takes elements into partials.
+    """One walk over a group, which takes elements into partials."""
 
-    Attributes:
-        parts: Names of the snippets ``expr``, ``step`` and ``combine``.
-        expr, step, combine, init: They, and what starts partials.
-        merge: The function that ``combine`` becomes.
-        combine_vectors: Whether partials merge as vectors.
-        partials, scalars: All of them.
-        known: Names of the partials that an earlier walk has found.
-        values: Names and types of what ``expr`` assigns.
-        inputs: What is read.
-    """
-
-    parts: tuple[str, str, str]
-    expr: str
+    parts: tuple[str, str, str]  # Names of the snippets ``expr``, ``step`` and ``combine``
+    expr: str  # They, and what starts partials
     step: str
     combine: str
     init: str
-    merge: str
-    combine_vectors: bool
+    merge: str  # The function that ``combine`` becomes
+    combine_vectors: bool  # Whether partials merge as vectors
     partials: tuple[PartialCode, ...]
     scalars: tuple[ScalarCode, ...]
-    known: tuple[str, ...]
-    values: tuple[tuple[str, str], ...]
+    known: tuple[str, ...]  # Names of the partials that an earlier walk has found
+    values: tuple[tuple[str, str], ...]  # Names and types of what ``expr`` assigns
     inputs: tuple[OperandCode, ...]
 
     positions: tuple[str, ...] = ()
@@ -60,49 +49,32 @@ class PhaseCode:
 
 @dataclass(frozen=True)
 class RunsCode(KernelCode):
-    """What grouped/runs.cl.jinja prints; the reduction's part of it as `ReductionCode` has it.
+    """What grouped/runs.cl.jinja prints; the reduction's part of it as `ReductionCode` has it."""
 
-    Attributes:
-        value: Type that is calculated in.
-        widths: Elements of a vector, and of shorter ones for what is left of a run; the last is 1.
-        unroll: Independent partials of a run.
-        arrays: All operands by name; ``inner`` is the step to the next lane of a vector.
-        still: Names of those that have one element a group.
-        phases: The walks of the reduction.
-        results: Where elements go.
-        finalized, mapped: Names of the inputs that ``finalize`` and ``each`` read.
-        kept: Names of the values that are stored, by number.
-        group_values: How many values a group has.
-        partials, scalars: The reduction's, and what their names are.
-        init, finalize, each: Snippets.
-        each_part: What the last one is called.
-        begun: Elements there is room for of each result that the last walk begins; 0 where none is.
-        streaming: Whether stores are streaming (non-temporal).
-        ahead: Whether the next run is prefetched while one is reduced.
-        items: Work-items of a group, and groups of a work-group.
-    """
-
-    value: str
+    value: str  # Type that is calculated in
+    # Elements of a vector, and of shorter ones for what is left of a run; the last is 1
     widths: tuple[int, ...]
-    unroll: int
+    unroll: int  # Independent partials of a run
+    # All operands by name; ``inner`` is the step to the next lane of a vector
     arrays: tuple[OperandCode, ...]
-    still: tuple[str, ...]
-    phases: tuple[PhaseCode, ...]
+    still: tuple[str, ...]  # Names of those that have one element a group
+    phases: tuple[PhaseCode, ...]  # The walks of the reduction
     results: tuple[OperandCode, ...]
-    finalized: tuple[str, ...]
+    finalized: tuple[str, ...]  # Names of the inputs that ``finalize`` and ``each`` read
     mapped: tuple[str, ...]
-    kept: tuple[tuple[int, str], ...]
-    group_values: int
-    partials: tuple[PartialCode, ...]
+    kept: tuple[tuple[int, str], ...]  # Names of the values that are stored, by number
+    group_values: int  # How many values a group has
+    partials: tuple[PartialCode, ...]  # The reduction's, and what their names are
     scalars: tuple[ScalarCode, ...]
     init: str
     finalize: str
     each: str
-    each_part: str
+    each_part: str  # What the last one is called
+    # Elements there is room for of each result that the last walk begins; 0 where none is
     begun: int
-    streaming: bool
-    ahead: bool
-    items: tuple[int, int]
+    streaming: bool  # Whether stores are streaming (non-temporal)
+    ahead: bool  # Whether the next run is prefetched while one is reduced
+    items: tuple[int, int]  # Work-items of a group, and groups of a work-group
 
     positions: tuple[str, ...] = ()
     coords: tuple[tuple[int, int], ...] = ()
@@ -134,22 +106,7 @@ def group_kernel(
     ahead: bool = False,
     local: tuple[int, int] = (1, 1),
 ) -> KernelPlan:
-    """Returns the kernel that a template prints.
-
-    Args:
-        template: That prints it.
-        problem: What to compute.
-        loops: Of it.
-        numbers: Its sizes and strides.
-        widths: Elements of a vector, and of shorter ones for what is left; the last is 1.
-        items: Work-groups.
-        traits: Of the device.
-        begun: Elements of a group there is room for near it, if there is for all.
-        unroll: Independent partials of a run.
-        vectors: Whether vectors are of one run: their stores may be streaming.
-        ahead: Whether the next run is prefetched while one is reduced.
-        local: Work-items of a group, and groups of a work-group.
-    """
+    """Returns the kernel that a template prints."""
     definition, arrays, names = problem.definition, problem.arrays, problem.names
     run, value = loops.run, stored_type(problem.value).value
     operands = tuple(

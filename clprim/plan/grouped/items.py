@@ -15,12 +15,7 @@ from clprim.traits import DeviceTraits
 
 
 def plan_items(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
-    """Plans the kernel, or returns None where elements of a group are no runs, or too many.
-
-    Args:
-        problem: What to compute; nothing of it may be empty.
-        traits: Of the device: a GPU.
-    """
+    """Plans the kernel, or returns None where elements of a group are no runs, or too many."""
     loops = loops_of(problem, traits)
     if loops is None or not walk_together(problem, loops):
         return None

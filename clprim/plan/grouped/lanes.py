@@ -18,12 +18,7 @@ from clprim.traits import DeviceTraits
 
 
 def plan_lanes(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
-    """Plans the kernel, or returns None where groups are no such thing as above, or long.
-
-    Args:
-        problem: What to compute; nothing of it may be empty.
-        traits: Of the device: a CPU, whose caches the kernel counts on.
-    """
+    """Plans the kernel, or returns None where groups are no such thing as above, or long."""
     loops = loops_of(problem, traits) if traits.is_cpu else None
     if loops is None or loops.outer.size > 1 or loops.row.size > 1:
         return None

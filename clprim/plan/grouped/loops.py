@@ -14,21 +14,14 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class Loops:
-    """What a group is in memory.
+    """What a group is in memory."""
 
-    Attributes:
-        outer, group: The groups, along one axis or two.
-        row, run: Elements of a group: runs of neighbours, and how often there is one.
-        starts: Of all arrays, in elements.
-        index: Type that reaches every element.
-    """
-
-    outer: Dim
+    outer: Dim  # The groups, along one axis or two
     group: Dim
-    row: Dim
+    row: Dim  # Elements of a group: runs of neighbours, and how often there is one
     run: Dim
-    starts: tuple[int, ...]
-    index: str
+    starts: tuple[int, ...]  # Of all arrays, in elements
+    index: str  # Type that reaches every element
 
     @property
     def groups(self) -> int:

@@ -17,12 +17,7 @@ from clprim.traits import DeviceTraits
 
 
 def plan_groups(problem: Groups, traits: DeviceTraits) -> Plan:
-    """Plans one call.
-
-    Args:
-        problem: What to compute; where there are no elements, only values of groups may be.
-        traits: Of the device.
-    """
+    """Plans one call."""
     near = None
     if math.prod(problem.shape):
         ways = (plan_runs, plan_lanes) if traits.is_cpu else (plan_items,)

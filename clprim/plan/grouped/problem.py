@@ -11,27 +11,16 @@ from clprim.plan.strides import Operand
 
 @dataclass(frozen=True)
 class Groups:
-    """One call.
-
-    Attributes:
-        definition: The checked snippets.
-        shape: Of the elements.
-        axes: That a group extends along, sorted.
-        value: dtype that partials and values of a group have, and maps calculate in.
-        inputs: The arrays, which broadcast to ``shape``.
-        scalars: dtypes of the numbers.
-        results: Where the elements go, of ``shape``.
-        kept: Where the values of groups go, with size 1 along ``axes``; None for those that nobody
-            wants.
-    """
+    """One call."""
 
     definition: GroupedDefinition
     shape: tuple[int, ...]
-    axes: tuple[int, ...]
-    value: AnyDType
-    inputs: tuple[Operand, ...]
+    axes: tuple[int, ...]  # That a group extends along, sorted
+    value: AnyDType  # dtype that partials and values of a group have, and maps calculate in
+    inputs: tuple[Operand, ...]  # The arrays, which broadcast to ``shape``
     scalars: tuple[AnyDType, ...]
-    results: tuple[Operand, ...]
+    results: tuple[Operand, ...]  # Where the elements go, of ``shape``
+    # Where the values of groups go, with size 1 along ``axes``; None for those that nobody wants
     kept: tuple[Operand | None, ...]
 
     @property

@@ -33,12 +33,7 @@ LEAST = 2
 
 
 def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
-    """Plans the kernel, or returns None where a group is no such thing as above, or too large.
-
-    Args:
-        problem: What to compute; nothing of it may be empty.
-        traits: Of the device: a CPU, whose caches the kernel counts on.
-    """
+    """Plans the kernel, or returns None where a group is no such thing as above, or too large."""
     loops = loops_of(problem, traits) if traits.is_cpu else None
     if loops is None:
         return None

@@ -38,27 +38,19 @@ _INT64 = np.dtype(np.int64)
 
 @dataclass(frozen=True)
 class LinesCode(KernelCode):
-    """What index/lines.cl.jinja prints.
+    """What index/lines.cl.jinja prints."""
 
-    Attributes:
-        value: Type that elements are taken in as.
-        arrays: All: ``y``, ``index``, ``source`` and, where copied, ``x``; ``inner`` is along the
-            axis, of a single line.
-        taken: An expression of ``y`` and ``v``.
-        single: Whether a work-item has one line.
-        copied: Whether it first copies that line from ``x``, which is then in a near cache.
-        vector: Neighbouring lines taken at a time where an index holds for all of them, or elements
-            copied at a time; else 1.
-        ahead: Whether places are prefetched before they are written.
-    """
-
-    value: str
+    value: str  # Type that elements are taken in as
+    # All: ``y``, ``index``, ``source`` and, where copied, ``x``; ``inner`` is along the axis, of a
+    # single line
     arrays: tuple[OperandCode, ...]
-    taken: str
-    single: bool
-    copied: bool
+    taken: str  # An expression of ``y`` and ``v``
+    single: bool  # Whether a work-item has one line
+    copied: bool  # Whether it first copies that line from ``x``, which is then in a near cache
+    # Neighbouring lines taken at a time where an index holds for all of them, or elements copied at
+    # a time; else 1
     vector: int
-    ahead: bool
+    ahead: bool  # Whether places are prefetched before they are written
 
 
 def plan_lines(
@@ -70,22 +62,9 @@ def plan_lines(
     traits: DeviceTraits,
     own: Operand | None = None,
 ) -> Plan | None:
-    """Plans taking elements of ``source`` into ``y`` where ``index`` says, along an axis.
-
-    Args:
-        y: What is written; it holds what takes part.
-        index: Of as many dimensions, no longer than ``y`` along the others, not empty.
-        source: Likewise, at least as long as the index.
-        axis: Along which indices count.
-        how: A key of `HOW`.
-        traits: Of the device.
-        own: What ``y`` is to hold before, of the same shape and dtype, for the kernel to copy if it
-            can; then ``x`` is one of its buffers.
-
-    Returns:
-        The plan, or None where it does not suit: on a GPU, with few lines and many cores, sums of
-        16 bits, which would be rounded after every element, or lines in more than four loops.
-    """
+    """Plans taking elements of ``source`` into ``y`` where ``index`` says, along an axis."""
+    # None where it does not suit: on a GPU, with few lines and many cores, sums of 16
+    # bits, which would be rounded after every element, or lines in more than four loops.
     narrow = y.dtype.itemsize < 4 and how in ("sum", "prod") and y.dtype.kind not in "iu"
     others = [d for d in range(len(y.shape)) if d != axis]
     lines = math.prod(index.shape[d] for d in others)
@@ -114,10 +93,8 @@ def _loops(arrays: Sequence[Operand], others: Sequence[int]) -> Space:
 
 
 def _run(space: Space, step: int, itemsize: int, traits: DeviceTraits) -> int:
-    """Neighbouring lines that a work-item takes, whose elements are so many bytes apart.
-
-    Neighbours in a line of the cache are one work-item's, but where they are of one line.
-    """
+    """Neighbouring lines that a work-item takes, whose elements are so many bytes apart."""
+    # Neighbours in a line of the cache are one work-item's, but where they are of one line.
     *outer, inner = space.dims
     apart = abs(inner.strides[0]) > abs(step)
     items = math.prod(d.size for d in outer)

@@ -29,55 +29,33 @@ MOST_PIECES = 8
 
 @dataclass(frozen=True)
 class Diagonal:
-    """A diagonal of the last two dimensions: of all pieces only what is on one side of it.
+    """A diagonal of the last two dimensions: of all pieces only what is on one side of it."""
 
-    Attributes:
-        diagonal: The last one that is kept; 0 is the main one, 1 the one above.
-        lower: Whether what is below is kept, else what is above.
-    """
-
-    diagonal: int
-    lower: bool
+    diagonal: int  # The last one that is kept; 0 is the main one, 1 the one above
+    lower: bool  # Whether what is below is kept, else what is above
 
 
 @dataclass(frozen=True)
 class PieceCode:
-    """A piece.
-
-    Attributes:
-        name: Of its array.
-        wide: Whether its rows are no shorter than a vector.
-        bounded: Loops that it has not all iterations of.
-        cut: Whether it ends (``to``) or begins (``from``) an element later in every row; else "".
-    """
+    """A piece."""
 
     name: str
-    wide: bool
-    bounded: tuple[int, ...]
-    cut: str
+    wide: bool  # Whether its rows are no shorter than a vector
+    bounded: tuple[int, ...]  # Loops that it has not all iterations of
+    cut: str  # Whether it ends (``to``) or begins (``from``) an element later in every row; else ""
 
 
 @dataclass(frozen=True)
 class PiecesCode(KernelCode):
-    """What index/pieces.cl.jinja prints.
-
-    Attributes:
-        word: Type that is copied.
-        vector: Elements of a line, or of what is stored at once.
-        ahead: Words that are prefetched ahead; 0 where none are.
-        outer: Loops around a row.
-        pieces: In the order in which they begin in a row.
-        filled: Whether there are elements between them.
-        streaming: Whether the result is written by streaming stores.
-    """
+    """What index/pieces.cl.jinja prints."""
 
     word: str
-    vector: int
-    ahead: int
+    vector: int  # Elements of a line, or of what is stored at once
+    ahead: int  # Words that are prefetched ahead; 0 where none are
     outer: int
-    pieces: tuple[PieceCode, ...]
-    filled: bool
-    streaming: bool
+    pieces: tuple[PieceCode, ...]  # In the order in which they begin in a row
+    filled: bool  # Whether there are elements between them
+    streaming: bool  # Whether the result is written by streaming stores
 
 
 @dataclass(frozen=True)
@@ -121,18 +99,11 @@ class _Loop:
 
 @dataclass(frozen=True)
 class _WordRows:
-    """The result as rows of words, none of which is divided between pieces.
-
-    Attributes:
-        outer: Loops around a row.
-        row: Along one.
-        offsets: Where the result and each piece begin, in words.
-        itemsize: Bytes of a word.
-    """
+    """The result as rows of words, none of which is divided between pieces."""
 
     outer: tuple[_Loop, ...]
     row: _Loop
-    offsets: tuple[int, ...]
+    offsets: tuple[int, ...]  # Where the result and each piece begin, in words
     itemsize: int
 
     @property
@@ -148,14 +119,9 @@ class _WordRows:
 
 @dataclass(frozen=True)
 class _Side:
-    """Which end of a row's part moves on by a word from row to row, and where it begins.
+    """Which end of a row's part moves on by a word from row to row, and where it begins."""
 
-    Attributes:
-        end: ``to`` or ``from``; "" where nothing is cut off.
-        first: Of the first row.
-    """
-
-    end: str = ""
+    end: str = ""  # ``to`` or ``from``; "" where nothing is cut off
     first: int = 0
 
 
@@ -167,19 +133,9 @@ def plan_pieces(
     filled: bool,
     cut: Diagonal | None = None,
 ) -> Plan | None:
-    """Plans a result of pieces; arrays are named ``y``, ``x0``, ``x1`` and so on.
-
-    Args:
-        y: The result.
-        pieces: Arrays of its dtype, not empty, and where they begin in it; they lie apart.
-        traits: Of the device.
-        filled: Whether the call's number, a word of the result's size, is what no piece has.
-        cut: A diagonal, where there is one piece of the result's shape.
-
-    Returns:
-        The plan, or None where it does not suit: on a GPU, many pieces, rows of few elements a
-        piece, a result with gaps, neighbours that are not such in a piece, words below 4 bytes.
-    """
+    """Plans a result of pieces; arrays are named ``y``, ``x0``, ``x1`` and so on."""
+    # None where it does not suit: on a GPU, many pieces, rows of few elements a piece,
+    # a result with gaps, neighbours that are not such in a piece, words below 4 bytes.
     if not (traits.is_cpu and 0 < len(pieces) <= MOST_PIECES and y.size):
         return None
     order = memory_order(y.shape, [y.strides])
@@ -248,13 +204,7 @@ def _pays(rows: _WordRows, traits: DeviceTraits, *, cut: bool) -> bool:
 
 
 def _side(cut: Diagonal, shape: tuple[int, ...], *, along: bool) -> _Side:
-    """Which end of rows, or of columns, moves on.
-
-    Args:
-        cut: The diagonal.
-        shape: Of the result.
-        along: Whether rows are the last dimension; else what is walked along are columns.
-    """
+    """Which end of rows, or of columns, moves on."""
     end = "to" if cut.lower == along else "from"
     first = (cut.diagonal if along else -cut.diagonal) + (end == "to")
     most = max(shape) + 1

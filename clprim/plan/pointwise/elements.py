@@ -52,16 +52,7 @@ _VECTOR_TYPES = frozenset("int uint long ulong float double".split())
 
 
 class Elements:
-    """One call, and what all its kernels have in common.
-
-    Attributes:
-        dims: Its loops, collapsed; the strides of arrays, then of positions.
-        operands: The results and what broadcasts with them.
-        lookups: What is read at coordinates.
-        value: The one type that vectors calculate in; None where elements are computed singly.
-        nbytes: That are moved at least.
-        reach: Likewise, with the gaps between results: what is written into these comes soon.
-    """
+    """One call, and what all its kernels have in common."""
 
     def __init__(
         self,

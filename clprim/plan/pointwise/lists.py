@@ -23,15 +23,10 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class ListsCode(PointwiseCode):
-    """What pointwise/lists.cl.jinja prints.
-
-    Attributes:
-        lists: How many there are.
-        written: Number of the input whose place each result takes.
-    """
+    """What pointwise/lists.cl.jinja prints."""
 
     lists: int
-    written: tuple[int, ...]
+    written: tuple[int, ...]  # Number of the input whose place each result takes
 
 
 def lists_that_fit(definition: PointwiseDefinition) -> int:
@@ -48,20 +43,7 @@ def plan_lists(
     traits: DeviceTraits,
     shared: int = 0,
 ) -> KernelPlan:
-    """Plans one kernel.
-
-    Args:
-        definition: The checked snippet, which computes every element by itself.
-        lists: For each list its arrays x0, x1, …, of so many elements without gaps; arrays of one
-            number have one dtype. Addresses are below 2³¹.
-        written: Number of the array that y0, y1, … are written to.
-        scalars: dtypes of the run-time scalars.
-        traits: Of the device.
-        shared: How many arrays, the last ones of each list, are one element for all of its line.
-
-    Returns:
-        A kernel whose buffers are called ``0x0``, ``0x1``, …, ``1x0``, …, by list and array.
-    """
+    """Plans one kernel, whose buffers are ``0x0``, ``0x1``, …, ``1x0``, …, by list and array."""
     # The kernel is that of one line, but for where it lies.
     own = len(lists[0]) - shared
     line = [

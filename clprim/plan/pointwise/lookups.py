@@ -16,17 +16,7 @@ from clprim.plan.strides import Operand
 def plan_lookups(
     definition: PointwiseDefinition, inputs: Sequence[Operand], dtypes: Sequence[AnyDType]
 ) -> tuple[tuple[LookupCode, ...], list[tuple[str, int]]]:
-    """Returns the arrays as a template sees them, and their sizes and strides by name.
-
-    Args:
-        definition: The checked snippet.
-        inputs: All arrays of the call.
-        dtypes: Everything that takes part in the call, for the type of values.
-
-    Raises:
-        ShapeError: Another number of coordinates than an array has dimensions, a dimension that it
-            lacks, a stride of half an element.
-    """
+    """Returns the arrays as a template sees them, and their sizes and strides by name."""
     codes: list[LookupCode] = []
     numbers: list[tuple[str, int]] = []
     for n in sorted({lookup.array for lookup in definition.expr.lookups}):
@@ -81,20 +71,8 @@ def vector_lanes(
     axis: int,
     ndim: int,
 ) -> tuple[str, list[OperandCode], tuple[LookupCode, ...]] | None:
-    """Returns how neighbours along a dimension become vectors, or None where they cannot.
-
-    Args:
-        definition: The checked snippet.
-        operands: Results, and the arrays that broadcast.
-        lookups: The arrays that are read at coordinates.
-        results: How many results there are.
-        axis: The dimension that the innermost loop runs along.
-        ndim: Of the results.
-
-    Returns:
-        The type that is calculated in; the operands, of which those that have one element for all
-        lanes are ``uniform``; the lookups, with what is read as vectors.
-    """
+    """Returns how neighbours along a dimension become vectors, or None where they cannot."""
+    # Operands that have one element for all lanes are ``uniform``.
     value = operands[0].value
     if value not in ("float", "double") or any(k.named for k in lookups):
         return None

@@ -16,22 +16,13 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class Placed:
-    """A tiling's launch.
+    """A tiling's launch."""
 
-    Attributes:
-        operands: As the template prints them.
-        outer: Loops around those that a work-item walks through.
-        middle: Those, around its tiles.
-        ahead: How far ahead inputs are prefetched, as in `TileCode`.
-        numbers: Sizes and strides by name.
-        global_size: Work-items in all.
-    """
-
-    operands: tuple[OperandCode, ...]
-    outer: int
+    operands: tuple[OperandCode, ...]  # As the template prints them
+    outer: int  # Loops around those that a work-item walks through
     middle: int
-    ahead: int
-    numbers: tuple[tuple[str, int], ...]
+    ahead: int  # How far ahead inputs are prefetched, as in `TileCode`
+    numbers: tuple[tuple[str, int], ...]  # Sizes and strides by name
     global_size: tuple[int, int]
 
 
@@ -44,17 +35,7 @@ def place_tiles(
     nbytes: int,
     traits: DeviceTraits,
 ) -> Placed:
-    """Returns who does what of a tiling, and all numbers for it.
-
-    Args:
-        tiling: Of `find_tiling`.
-        dims: The collapsed loops.
-        offsets: Where every operand starts.
-        operands: Results and inputs.
-        dtype: Of the first result.
-        nbytes: That the call reaches.
-        traits: Of the device.
-    """
+    """Returns who does what of a tiling, and all numbers for it."""
     around = [d for n, d in enumerate(dims) if n not in (*tiling.long, *tiling.short)]
     # A batch of one is a loop, too, so that it needs no kernel of its own.
     around = around or [Dim(1, (0,) * len(operands))]
@@ -104,11 +85,9 @@ def place_tiles(
 
 
 def _middle(around: Sequence[Dim], other: int) -> list[Dim]:
-    """The loops that a work-item walks through around its tiles.
-
-    They are the innermost one of the results and that of operand ``other``, the shorter one inside,
-    so that both are walked through as they lie, but for a few places at a time.
-    """
+    """The loops that a work-item walks through around its tiles."""
+    # They are the innermost one of the results and that of operand ``other``, the shorter one
+    # inside, so that both are walked through as they lie, but for a few places at a time.
     walked = [d for d in around if d.strides[other]]
     near = min(walked, key=lambda d: abs(d.strides[other]), default=around[-1])
     both = [around[-1]] if near is around[-1] else [around[-1], near]
@@ -118,16 +97,7 @@ def _middle(around: Sequence[Dim], other: int) -> list[Dim]:
 def _share_out(
     sizes: Sequence[int], tile: Sequence[int], iteration: int, between: int, rows: int, units: int
 ) -> tuple[tuple[int, ...], int]:
-    """Returns one work-item's share: iterations of each long loop, and of the loop around them.
-
-    Args:
-        sizes: Of the long loops.
-        tile: Iterations of each in a tile, which a share is a multiple of.
-        iteration: Bytes written in one iteration of all long loops.
-        between: Iterations of the loop around them.
-        rows: Iterations of all loops around that one.
-        units: Work-items that run at a time.
-    """
+    """Returns one work-item's share: iterations of each long loop, and of the loop around them."""
     total = math.prod(sizes) * iteration * between * rows
     wanted = max(PAGE, min(4 * WORK, total // (ITEMS * units)))
     runs = [round_up(size, piece) for size, piece in zip(sizes, tile, strict=True)]

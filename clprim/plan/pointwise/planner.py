@@ -59,22 +59,7 @@ def plan_pointwise(
     *,
     in_place: bool = False,
 ) -> KernelPlan:
-    """Plans one call.
-
-    Args:
-        definition: The checked snippet.
-        shape: The broadcast shape, which is also the results' shape; not empty.
-        results: Where the results go.
-        inputs: Where the inputs lie, before broadcasting.
-        scalars: dtypes of the run-time scalars.
-        traits: Of the device.
-        in_place: Whether results take the places of inputs, whose lines a cache then has: a store
-            past it would have to take them out first.
-
-    Raises:
-        ShapeError: ``coord(d)`` of a dimension that is not there, a lookup with more or fewer
-            coordinates than dimensions, a stride of half an element.
-    """
+    """Plans one call."""
     call = Elements(definition, shape, tuple(results), tuple(inputs), tuple(scalars), traits)
     return _tiled(call, in_place) or _walked(call, in_place)
 

@@ -30,11 +30,9 @@ SIZES = {
 
 
 def in_words(space: Space, itemsize: int, traits: DeviceTraits) -> tuple[Space, int]:
-    """Returns the loops of a copy over larger elements, and how large they are.
-
-    What is copied need not be known: neighbours that stay neighbours are one word, up to 4 bytes;
-    where rows are shorter than a register up to 8, so that a row is fewer.
-    """
+    """Returns the loops of a copy over larger elements, and how large they are."""
+    # What is copied need not be known: neighbours that stay neighbours are one word, up to 4 bytes;
+    # where rows are shorter than a register up to 8, so that a row is fewer.
     while space.dims:
         *outer, inner = space.dims
         row = inner.size * itemsize
@@ -78,11 +76,9 @@ def vector_width(
 def find_period(
     dims: Sequence[Dim], arrays: int, results: int, value: str | None, traits: DeviceTraits
 ) -> tuple[int, int] | None:
-    """Vector width and vectors a period, where operands repeat along contiguous memory.
-
-    The last two loops are then one for all operands but those that have a value for every
-    iteration of the inner one, over and over: images with a bias of few channels.
-    """
+    """Vector width and vectors a period, where operands repeat along contiguous memory."""
+    # The last two loops are then one for all operands but those that have a value for every
+    # iteration of the inner one, over and over: images with a bias of few channels.
     if value is None or not traits.is_cpu or len(dims) < 2:
         return None
     rows, inner = dims[-2:]
@@ -101,11 +97,9 @@ def find_period(
 
 
 def run_length(inner: int, vector: int, patterns: int, traits: DeviceTraits) -> int:
-    """Elements of a row that one work-item takes: a vector, and on a CPU a run of them.
-
-    At memory speed a 64-byte vector is gone in some 18 cycles, about what finding its place takes;
-    a CPU's work-item therefore stays for RUN elements once it is there, or longer.
-    """
+    """Elements of a row that one work-item takes: a vector, and on a CPU a run of them."""
+    # At memory speed a 64-byte vector is gone in some 18 cycles, about what finding its place
+    # takes; a CPU's work-item therefore stays for RUN elements once it is there, or longer.
     if vector == 1 or not traits.is_cpu:
         return vector
     long = min(WORK, inner // (ITEMS * traits.compute_units))
@@ -114,31 +108,25 @@ def run_length(inner: int, vector: int, patterns: int, traits: DeviceTraits) -> 
 
 
 def rows_together(inner: int, outer: Sequence[Dim], vector: int, traits: DeviceTraits) -> int:
-    """Rows that one work-item takes one after another; 1 where rows are long.
-
-    So a short row's place is a step from the one before, where dividing its number for every loop
-    takes longer than copying it. Long rows gain nothing.
-    """
+    """Rows that one work-item takes one after another; 1 where rows are long."""
+    # So a short row's place is a step from the one before, where dividing its number for every loop
+    # takes longer than copying it. Long rows gain nothing.
     if vector == 1 or not traits.is_cpu or not outer or inner > SHORT_ROW:
         return 1
     return min(outer[-1].size, RUN // inner)
 
 
 def group_size(run: int, vector: int, traits: DeviceTraits) -> int:
-    """Work-items of a group.
-
-    A CPU runs a work-group as one loop: long ones cost less to start.
-    """
+    """Work-items of a group."""
+    # A CPU runs a work-group as one loop: long ones cost less to start.
     wanted = max(1, RUN // run) if vector > 1 else 1024
     return min(wanted if traits.is_cpu else 256, traits.max_work_group_size)
 
 
 def may_stream(dtype: AnyDType, vector: int, nbytes: int, traits: DeviceTraits) -> bool:
-    """Whether a result should have streaming stores.
-
-    Streaming stores save reading each line before it is overwritten, but cost a reader that comes
-    soon; so only for data that would not stay in the cache anyway. They need whole registers.
-    """
+    """Whether a result should have streaming stores."""
+    # Streaming stores save reading each line before it is overwritten, but cost a reader that comes
+    # soon; so only for data that would not stay in the cache anyway. They need whole registers.
     wide = vector * dtype.itemsize >= 16
     return traits.streams(nbytes) and stored_type(dtype).load == "direct" and wide
 
@@ -151,19 +139,9 @@ def chunk_vector(
     nbytes: int,
     traits: DeviceTraits,
 ) -> int:
-    """Returns the width of vectors that results are stored by, or 1 where they are not.
-
-    What cannot be computed by vectors, as a choice by a mask of bytes, is then computed one by one,
-    some vectors at a time, and is streamed all the same.
-
-    Args:
-        definition: The checked snippet.
-        operands: Results, and the arrays that broadcast.
-        dtypes: Of the results.
-        inner: The innermost loop.
-        nbytes: That the call reaches.
-        traits: Of the device.
-    """
+    """Returns the width of vectors that results are stored by, or 1 where they are not."""
+    # What cannot be computed by vectors, as a choice by a mask of bytes, is then computed one by
+    # one, some vectors at a time, and is streamed all the same.
     vector = min(16, LINE // max(t.itemsize for t in dtypes))
     if not definition.straight or inner.size < 2 * UNROLL * vector:
         return 1
@@ -181,17 +159,8 @@ def prefetched(
     nbytes: int,
     traits: DeviceTraits,
 ) -> tuple[tuple[str, int], ...]:
-    """Returns the inputs that vectors prefetch, and how many elements ahead.
-
-    Where rows are short, those that follow have to be next to them in memory.
-
-    Args:
-        inputs: Of the kernel.
-        dims: All loops, with the results' strides first.
-        results: How many there are.
-        nbytes: That the call reaches.
-        traits: Of the device.
-    """
+    """Returns the inputs that vectors prefetch, and how many elements ahead."""
+    # Where rows are short, those that follow have to be next to them in memory.
     if not traits.prefetches(nbytes):
         return ()
     found = []

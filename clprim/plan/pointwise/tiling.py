@@ -47,32 +47,22 @@ _MOST_STEPS = 12
 
 @dataclass(frozen=True)
 class Tiling:
-    """A tile.
-
-    Attributes:
-        template: Which kernel.
-        vector: Elements a vector.
-        long: The loops that a tile takes a piece of: w; for a transposition the results'
-            contiguous one and the inputs' contiguous one.
-        short: The loops of a granule, outermost first.
-        tiled: Inputs that lie otherwise than the results, by number of the operand.
-        tile: Iterations of each long loop in a tile.
-        room: Elements of a tile of whole rows; none for other tiles.
-        result_step, input_step, result_rows, input_rows, shuffles: As in `TileCode`.
-    """
+    """A tile."""
 
     template: str
     vector: int
+    # The loops that a tile takes a piece of: w; for a transposition the results' contiguous one and
+    # the inputs' contiguous one
     long: tuple[int, ...]
-    short: tuple[int, ...]
-    tiled: frozenset[int]
-    tile: tuple[int, ...]
-    result_step: int
+    short: tuple[int, ...]  # The loops of a granule, outermost first
+    tiled: frozenset[int]  # Inputs that lie otherwise than the results, by number of the operand
+    tile: tuple[int, ...]  # Iterations of each long loop in a tile
+    result_step: int  # As in `TileCode`
     input_step: int
     result_rows: tuple[tuple[int, ...], ...]
     input_rows: tuple[tuple[int, ...], ...]
     shuffles: Shuffles
-    room: tuple[int, ...] = ()
+    room: tuple[int, ...] = ()  # Elements of a tile of whole rows; none for other tiles
 
 
 def find_tiling(
@@ -84,17 +74,7 @@ def find_tiling(
     sizes: tuple[int, int],
     traits: DeviceTraits,
 ) -> Tiling | None:
-    """Returns the tile that suits a call, or None where an element at a time is as good.
-
-    Args:
-        dims: The collapsed loops, in the order of the first result's memory.
-        arrays: Operands in memory, the results first.
-        results: How many of them are results.
-        vectors: Elements of a vector that fills a register, and of one along the innermost loop
-            (1 where that is impossible).
-        sizes: Bytes an element of the first result, and a value in the snippet.
-        traits: Of the device: tiles are for a CPU, which has caches to hold them.
-    """
+    """Returns the tile that suits a call, or None where an element at a time is as good."""
     strides = [tuple(d.strides[k] for d in dims) for k in range(arrays)]
     if (
         not traits.is_cpu

@@ -51,11 +51,9 @@ class WorkGroupCut:
 
 
 def cut_loops(what: Contraction, code: Shape, traits: DeviceTraits) -> WorkGroupCut | None:
-    """Returns what a work-group takes, or None where rows are not to be read in place.
-
-    That is where no row buffer fits into local memory, a strip would serve too few lanes, or
-    splitting the depth keeps more of the device busy.
-    """
+    """Returns what a work-group takes, or None where rows are not to be read in place."""
+    # That is where no row buffer fits into local memory, a strip would serve too few lanes, or
+    # splitting the depth keeps more of the device busy.
     images, rows, lanes = what.lanes
     tiles = -(-lanes // code.lanes)
     packed_tiles = -(-what.outputs // code.packed_lanes)
@@ -121,10 +119,8 @@ def _packed_share(packed_tiles: int, parallel: int, wanted: int) -> int:
 
 
 def _end(some: int, tiles: int, packed_tiles: int, lines: int, units: int) -> int:
-    """When work-groups of so many tiles are done, in half tiles; fetching a strip takes one.
-
-    Some runtimes hand out work-groups one by one, others give a unit its part of those left.
-    """
+    """When work-groups of so many tiles are done, in half tiles; fetching a strip takes one."""
+    # Some runtimes hand out work-groups one by one, others give a unit its part of those left.
     blocks = -(-tiles // some)
     share = _packed_share(packed_tiles, lines * blocks, ITEMS * units)
     whole = lines * (tiles // some) * (packed_tiles // share)
@@ -152,18 +148,9 @@ def _buffered(what: Contraction, bounds: Bounds, code: Shape, tiles: int, rows: 
 def strip_prefetch(
     what: Contraction, code: ContractionCode, passes: int, strips: int, traits: DeviceTraits
 ) -> Prefetch | None:
-    """Returns how a strip is prefetched while the one before it is passed, or None: it is near.
-
-    No hardware looks as far ahead as the end of a strip, and its first pass would wait for memory.
-    A weight that stays in a near cache is better left alone.
-
-    Args:
-        what: The contraction.
-        code: Of its kernel.
-        passes: How often a work-group passes a strip.
-        strips: That it passes one after another.
-        traits: Of the device.
-    """
+    """Returns how a strip is prefetched while the one before it is passed, or None: it is near."""
+    # No hardware looks as far ahead as the end of a strip, and its first pass would wait for
+    # memory. A weight that stays in a near cache is better left alone.
     size = what.value.itemsize
     if not traits.prefetch or code.passed_in_place or strips == 1:
         return None
@@ -196,16 +183,9 @@ def has_near_lanes(what: Contraction, traits: DeviceTraits) -> bool:
 def lane_prefetch(
     what: Contraction, code: ContractionCode, traits: DeviceTraits
 ) -> Prefetch | None:
-    """Returns how the next tile's lanes are prefetched while a tile is summed up.
-
-    They are one piece of memory, but a tile walks all its rows at once, so that no hardware sees
-    it unless they are long. Near ones are better left alone.
-
-    Args:
-        what: The contraction.
-        code: Of its kernel.
-        traits: Of the device.
-    """
+    """Returns how the next tile's lanes are prefetched while a tile is summed up."""
+    # They are one piece of memory, but a tile walks all its rows at once, so that no hardware sees
+    # it unless they are long. Near ones are better left alone.
     size, x = what.value.itemsize, what.gathered
     depth = what.depths[2]
     whole = x.bounds is None and x.lane[2] == depth == math.prod(what.depths)
@@ -222,16 +202,8 @@ def lane_prefetch(
 def row_prefetch(
     what: Contraction, code: ContractionCode, strips: int, traits: DeviceTraits
 ) -> Prefetch | None:
-    """Returns how what the next work-item copies is prefetched while tiles are summed up.
-
-    A line every four steps of k is soon enough, but for a snippet that waits for every pixel.
-
-    Args:
-        what: The contraction.
-        code: Of its kernel.
-        strips: Of the packed operand, that it passes.
-        traits: Of the device.
-    """
+    """Returns how what the next work-item copies is prefetched while tiles are summed up."""
+    # A line every four steps of k is soon enough, but for a snippet that waits for every pixel.
     line, depth, step = LINE // what.value.itemsize, what.depths[2], what.gathered.lane[2]
     near = code.dense if code.prologue is None else depth <= step <= GAP * depth
     rows = code.gathered == "rows" and near and not code.planar

@@ -24,20 +24,7 @@ def dense_product(
     beta: bool = False,
     **options: Any,
 ) -> Contraction:
-    """Describes ``a @ b`` as a contraction: rows of ``a`` are lanes, columns of ``b`` outputs.
-
-    Args:
-        m: Rows of the result.
-        n: Columns of the result.
-        k: Depth.
-        form: Of both operands: ``N`` for rows without gaps, ``T`` for columns.
-        groups: Products of a batch.
-        start: Elements before the first of ``a``.
-        dtype: Of everything; sums of halves are floats, those of short integers int32.
-        epilogue: A snippet.
-        beta: Whether the old result is added.
-        options: More fields of the contraction.
-    """
+    """Describes ``a @ b`` as a contraction: rows of ``a`` are lanes, columns of ``b`` outputs."""
     stored = np.dtype(dtype)
     a_m, a_k = (k, 1) if form[0] == "N" else (1, m)
     snippet = define_epilogue("matmul", epilogue) if epilogue else None

@@ -24,28 +24,18 @@ _OUTPUTS, _LANES = (1, 2, 4, 8), (8, 4, 2, 1)
 
 @dataclass(frozen=True)
 class DotsTile:
-    """What registers hold.
-
-    Attributes:
-        outputs: Of a tile.
-        lanes: Read side by side; sums are ``outputs`` × ``lanes`` vectors along the depth.
-    """
+    """What registers hold."""
 
     outputs: int
-    lanes: int
+    lanes: int  # Read side by side; sums are ``outputs`` × ``lanes`` vectors along the depth
 
 
 @dataclass(frozen=True)
 class DotsCode(ContractionCode):
-    """What product/dots.cl.jinja prints.
+    """What product/dots.cl.jinja prints."""
 
-    Attributes:
-        side_by_side: Lanes that are read at a time.
-        halves: Lengths of the halves that a vector of sums is added up by.
-    """
-
-    side_by_side: int = 1
-    halves: tuple[int, ...] = ()
+    side_by_side: int = 1  # Lanes that are read at a time
+    halves: tuple[int, ...] = ()  # Lengths of the halves that a vector of sums is added up by
 
 
 def dots_applicable(what: Contraction, traits: DeviceTraits) -> bool:
@@ -58,10 +48,8 @@ def dots_applicable(what: Contraction, traits: DeviceTraits) -> bool:
 
 
 def suits_dots(what: Contraction, traits: DeviceTraits) -> bool:
-    """Whether lanes are columns of a CPU's, as of a matrix beside a weight.
-
-    Pixels are not, which have the same bits where outputs become pixels of a larger image.
-    """
+    """Whether lanes are columns of a CPU's, as of a matrix beside a weight."""
+    # Pixels are not, which have the same bits where outputs become pixels of a larger image.
     return traits.is_cpu and what.near.lane[2] == 1 and what.gathered.lane[2] != 1
 
 
@@ -95,13 +83,7 @@ def dots_cost(what: Contraction, traits: DeviceTraits, tile: DotsTile) -> float:
 
 
 def plan_dots(what: Contraction, traits: DeviceTraits, tile: DotsTile) -> Plan:
-    """Plans the kernel of an applicable contraction, see `dots_applicable`.
-
-    Args:
-        what: The contraction; neither lanes nor outputs nor groups may be 0.
-        traits: Of the device.
-        tile: The tile to use.
-    """
+    """Plans the kernel of an applicable contraction, see `dots_applicable`."""
     width = lanes_of(what.value.itemsize, traits)
     base = contraction_code(
         what,

@@ -63,27 +63,17 @@ RELU, RESIDUAL = "y0 = max(y0, 0);", "y0 = max(y0 + x0, 0);"
 
 @dataclass(frozen=True)
 class ContractionClass:
-    """A class of contractions: those that one tile is best for.
+    """A class of contractions: those that one tile is best for."""
 
-    Attributes:
-        stored, value: dtypes of the gathered operand and of sums.
-        columns: What lies side by side in the result: ``outputs``, ``lanes`` or ``none``.
-        reads: What lies side by side in the gathered operand: ``depth``, ``lanes`` or ``none``.
-        windows: Whether windows leave the plane.
-        stride: Columns from a window to the next one, where they do; else 1.
-        groups, lanes, depth: Rounded up to a power of two.
-        line, outputs: Lanes of a line, and outputs of a group; exact up to 256.
-    """
-
-    stored: str
+    stored: str  # dtypes of the gathered operand and of sums
     value: str
-    columns: str
-    reads: str
-    windows: bool
-    stride: int
-    groups: int
+    columns: str  # What lies side by side in the result: ``outputs``, ``lanes`` or ``none``
+    reads: str  # What lies side by side in the gathered operand: ``depth``, ``lanes`` or ``none``
+    windows: bool  # Whether windows leave the plane
+    stride: int  # Columns from a window to the next one, where they do; else 1
+    groups: int  # Rounded up to a power of two
     lanes: int
-    line: int
+    line: int  # Lanes of a line, and outputs of a group; exact up to 256
     outputs: int
     depth: int
 

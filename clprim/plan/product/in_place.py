@@ -45,13 +45,7 @@ FEW_ROWS = 8
 
 
 def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = None) -> Plan | None:
-    """Plans the kernels of a contraction, or returns None where its rows must be gathered.
-
-    Args:
-        what: The contraction.
-        traits: Of the device.
-        tile: The tile to use; the one of the least cost where left out.
-    """
+    """Plans the kernels of a contraction, or returns None where its rows must be gathered."""
     if what.plain is not None and plan_in_place(what.unshuffled, traits, tile) is None:
         return None
     found = best_outline(what, traits, tile)
@@ -118,11 +112,9 @@ def _step(what: Contraction, reading: Reading, tile: Tile) -> int:
 
 
 def _stays(what: Contraction, reading: Reading, code: ContractionCode, cut: WorkGroupCut) -> bool:
-    """Whether a work-group passes all its strips before the next tile, and a near cache keeps them.
-
-    Each order reads one side again and again; where the result is written in lines across all
-    strips, or is the smaller one, that side is the packed operand.
-    """
+    """Whether a group passes all its strips before the next tile, and a near cache keeps them."""
+    # Each order reads one side again and again; where the result is written in lines across all
+    # strips, or is the smaller one, that side is the packed operand.
     depth = math.prod(what.depths)
     share = cut.packed_a_group * code.packed_lanes * depth * what.value.itemsize
     again = not reading.planar if reading.rows else depth >= what.outputs
@@ -234,21 +226,14 @@ def _places(what: Contraction) -> dict[str, int]:
 
 
 def _waits_for_memory(what: Contraction, far: int) -> bool:
-    """Whether tiles wait for what they are stored to, or for what their epilogue reads there.
-
-    Args:
-        what: The contraction.
-        far: Bytes of a result that is not near any more.
-    """
+    """Whether tiles wait for what they are stored to, or for what their epilogue reads there."""
     reads = any(any(o.lane) for o in what.epilogue.arrays) or what.epilogue.beta
     return reads or result_bytes(what) > far
 
 
 def _prefetch_a_step(code: ContractionCode, steps: int) -> int:
-    """How many of a tile's vectors are prefetched in each of so many steps; 0: all in the first.
-
-    Many at once keep what the sums need waiting.
-    """
+    """How many of a tile's vectors are prefetched in each of so many steps; 0: all in the first."""
+    # Many at once keep what the sums need waiting.
     lines, wide = code.rows * code.vectors, code.vectors
     rows = code.gathered == "rows" and not (code.planar or code.digits)
     if not rows or any(o.inner != "one" for o in code.prefetched):

@@ -34,21 +34,14 @@ RECORD_BYTES = 24
 
 @dataclass(frozen=True)
 class LocalTile:
-    """A tile, and who computes it.
+    """A tile, and who computes it."""
 
-    Attributes:
-        items_y, items_x: Work-items of a group along the tile's rows and columns.
-        rows, columns: Of the sums that each of them keeps; multiples of ``width``.
-        width: Elements of a vector.
-        steps: Of depth that are in local memory at a time.
-    """
-
-    items_y: int
+    items_y: int  # Work-items of a group along the tile's rows and columns
     items_x: int
-    rows: int
+    rows: int  # Of the sums that each of them keeps; multiples of ``width``
     columns: int
     width: int
-    steps: int
+    steps: int  # Of depth that are in local memory at a time
 
     @property
     def items(self) -> int:
@@ -66,21 +59,12 @@ class LocalTile:
         return self.items_x * self.columns
 
     def local_bytes(self, itemsize: int) -> int:
-        """Returns the bytes of two tiles of each operand, a vector of padding a step, and notes.
-
-        Args:
-            itemsize: Bytes of an element.
-        """
+        """Returns the bytes of two tiles of each operand, a vector of padding a step, and notes."""
         pitches = self.tile_rows + self.tile_columns + 2 * self.width
         return 2 * self.steps * pitches * itemsize + RECORD_BYTES * self.items
 
     def fits(self, itemsize: int, traits: DeviceTraits) -> bool:
-        """Whether a device has room for it: work-items, registers and local memory.
-
-        Args:
-            itemsize: Bytes of an element.
-            traits: Of the device.
-        """
+        """Whether a device has room for it: work-items, registers and local memory."""
         whole = self.rows % self.width == self.columns % self.width == 0
         steps = power_of_two(self.steps) == self.steps <= self.items
         return (
@@ -99,45 +83,26 @@ def busy_items(traits: DeviceTraits) -> int:
 
 
 def most_sums(width: int, itemsize: int, traits: DeviceTraits) -> int:
-    """Returns how many sums a work-item's registers hold; one vector squared at least.
-
-    Args:
-        width: Elements of a vector.
-        itemsize: Bytes of a sum.
-        traits: Of the device.
-    """
+    """Returns how many sums a work-item's registers hold; one vector squared at least."""
     return max(traits.register_bytes // SUMS_PART // itemsize, width * width)
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What decides on a tile, beside the device.
-
-    Attributes:
-        rows, columns: Of every result.
-        groups: How many results.
-        depth: Products of a sum.
-        itemsize: Bytes of a sum.
-        widths: Elements that are read at once, of what makes rows and of what makes columns.
-    """
+    """What decides on a tile, beside the device."""
 
     rows: int
     columns: int
     groups: int
     depth: int
     itemsize: int
+    # Elements that are read at once, of what makes rows and of what makes columns
     widths: tuple[int, int] = (1, 1)
 
 
 @lru_cache(maxsize=256)
 def local_tiles(sizes: Sizes, traits: DeviceTraits, *, wide: bool = False) -> tuple[LocalTile, ...]:
-    """Returns the tiles that fit a device, what promises most first.
-
-    Args:
-        sizes: Of all.
-        traits: Of the device.
-        wide: Instead, tiles of up to `WIDE` times as many sums as that, of which there may be none.
-    """
+    """Returns the tiles that fit a device, what promises most first."""
     itemsize = sizes.itemsize
     width = max(2, 16 // itemsize)
     fewest, sums = 0, most_sums(width, itemsize, traits)
@@ -178,13 +143,7 @@ def _steps(tile: LocalTile, itemsize: int, memory: int) -> int:
 
 
 def local_cost(tile: LocalTile, sizes: Sizes, traits: DeviceTraits) -> float:
-    """Returns what all takes with a tile, as `clprim.plan.cost` counts.
-
-    Args:
-        tile: Which.
-        sizes: Of all.
-        traits: Of the device.
-    """
+    """Returns what all takes with a tile, as `clprim.plan.cost` counts."""
     down, across = -(-sizes.rows // tile.tile_rows), -(-sizes.columns // tile.tile_columns)
     tiles = sizes.groups * down * across
     busy = busy_items(traits) // tile.items

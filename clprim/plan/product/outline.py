@@ -40,21 +40,13 @@ CUT = 3
 
 @dataclass(frozen=True)
 class Outline:
-    """One way to read a contraction in place.
+    """One way to read a contraction in place."""
 
-    Attributes:
-        what: The contraction, by the loops that are taken.
-        reading: How its lanes are read.
-        tile: In registers.
-        work: What all of it does, but for how work-groups share it.
-        shape: Of tiles, for the cut.
-    """
-
-    what: Contraction
-    reading: Reading
+    what: Contraction  # The contraction, by the loops that are taken
+    reading: Reading  # How its lanes are read
     tile: Tile
-    work: CoreWork
-    shape: Shape
+    work: CoreWork  # What all of it does, but for how work-groups share it
+    shape: Shape  # Of tiles, for the cut
 
     def cut(self, traits: DeviceTraits) -> tuple[float, WorkGroupCut] | None:
         """Returns what it costs, and the tiles of a work-group; None where there is no room."""
@@ -74,13 +66,7 @@ class Outline:
 def best_outline(
     what: Contraction, traits: DeviceTraits, tile: Tile | None
 ) -> tuple[float, Outline, WorkGroupCut] | None:
-    """Returns the outline of the least cost, with it and its cut; None where there is none.
-
-    Args:
-        what: The contraction.
-        traits: Of the device.
-        tile: The one to take; None for any.
-    """
+    """Returns the outline of the least cost, with it and its cut; None where there is none."""
     found = sorted(_outlines(what, traits, tile), key=lambda outline: outline.work.cost(traits))
     best: tuple[float, Outline, WorkGroupCut] | None = None
     tried = 0
@@ -201,15 +187,7 @@ def _work(
 def _lines(
     what: Contraction, shape: Shape, passes: int, strips: int, traits: DeviceTraits
 ) -> tuple[float, float]:
-    """Lines a step that come from the second cache, and from beyond it.
-
-    Args:
-        what: The contraction.
-        shape: Of tiles.
-        passes: Tiles of lanes of an image.
-        strips: Tiles of outputs.
-        traits: Of the device.
-    """
+    """Lines a step that come from the second cache, and from beyond it."""
     x, size, depth = what.gathered, what.value.itemsize, math.prod(what.depths)
     strip = shape.packed_lanes * depth * size
     own = shape.lanes * depth * size
@@ -238,10 +216,8 @@ def _lines(
 def _waits(
     what: Contraction, reading: Reading, width: int, traits: DeviceTraits
 ) -> Callable[[Shape], int]:
-    """Says of tiles how many of their lines wait to be stored: those that no buffer has room for.
-
-    Lines that follow each other wait as one, unless they pass the caches.
-    """
+    """Returns how many lines of tiles wait to be stored: those that no buffer has room for."""
+    # Lines that follow each other wait as one, unless they pass the caches.
     if streaming_stores(what, width, traits, along_outputs=reading.along_outputs):
         return lambda shape: max(0, shape.rows * shape.vectors - WRITTEN)
     if result_bytes(what) <= FAR * traits.l2_bytes:

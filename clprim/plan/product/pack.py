@@ -26,36 +26,21 @@ FEW_PASSES = 12
 
 @dataclass(frozen=True)
 class PackCode(KernelCode):
-    """What product/pack.cl.jinja prints.
-
-    Attributes:
-        lanes: Of a tile.
-        x: The operand; ``inner`` tells whether lanes are neighbours.
-        digits: Whether lanes are numbers of three digits.
-        width: Elements of a vector.
-        shuffles: How a square of vectors is transposed, if steps of k lie side by side.
-        repeats: Whether lanes that are not there are the last one, not 0.
-    """
+    """What product/pack.cl.jinja prints."""
 
     lanes: int
-    x: OperandCode
-    digits: bool
+    x: OperandCode  # The operand; ``inner`` tells whether lanes are neighbours
+    digits: bool  # Whether lanes are numbers of three digits
     width: int
+    # How a square of vectors is transposed, if steps of k lie side by side
     shuffles: Shuffles | None
-    repeats: bool = False
+    repeats: bool = False  # Whether lanes that are not there are the last one, not 0
 
 
 def passes_in_place(
     what: Contraction, code: Shape | ContractionCode, passes: int, traits: DeviceTraits
 ) -> bool:
-    """Whether the other operand is read where it lies, in lines of whole vectors.
-
-    Args:
-        what: The contraction.
-        code: Of the kernel that reads it.
-        passes: How often each of its elements is read.
-        traits: Of the device.
-    """
+    """Whether the other operand is read where it lies, in lines of whole vectors."""
     w, depth = what.packed, what.depths[2]
     lines = w.output == 1 and w.digits is None and what.depths[:2] == (1, 1)
     whole = code.gathered == "rows" and what.outputs % code.packed_lanes == 0
@@ -105,43 +90,24 @@ def pack_plan(
 
 @dataclass(frozen=True)
 class Packing:
-    """What is packed, and how.
+    """What is packed, and how."""
 
-    Attributes:
-        name: Of the kernel, before ``_pack``.
-        buffer: Of the operand.
-        operand: How it is read; ``inner`` tells whether lanes are neighbours.
-        itemsizes: Bytes of an element in memory, and packed.
-        start: Its first element.
-        depths: Three digits of the depth.
-        strides: Of each of them.
-        places: Strides of groups and lanes, or those of the digits of lanes.
-        lanes: In all, of a group.
-        groups: How many.
-        tile: Lanes of a tile.
-        width: Elements of a vector.
-        index: OpenCL C type of indices.
-        to: The buffer that is written.
-        repeats: Whether lanes that are not there are the last one, not 0.
-        once: Whether it may be kept, being of a weight.
-    """
-
-    name: str
+    name: str  # Of the kernel, before ``_pack``
     buffer: str
-    operand: OperandCode
-    itemsizes: tuple[int, int]
+    operand: OperandCode  # How it is read; ``inner`` tells whether lanes are neighbours
+    itemsizes: tuple[int, int]  # Bytes of an element in memory, and packed
     start: int
-    depths: tuple[int, int, int]
+    depths: tuple[int, int, int]  # Three digits of the depth
     strides: tuple[int, int, int]
-    places: Mapping[str, int]
-    lanes: int
+    places: Mapping[str, int]  # Strides of groups and lanes, or those of the digits of lanes
+    lanes: int  # In all, of a group
     groups: int
     tile: int
     width: int
-    index: str
-    to: str = "packed"
-    repeats: bool = False
-    once: bool = True
+    index: str  # OpenCL C type of indices
+    to: str = "packed"  # The buffer that is written
+    repeats: bool = False  # Whether lanes that are not there are the last one, not 0
+    once: bool = True  # Whether it may be kept, being of a weight
 
 
 def pack_kernel(what: Packing, tiles: int, depth_padded: int) -> KernelPlan:

@@ -122,13 +122,7 @@ def _slack(shape: Shape, along: str) -> int:
 
 
 def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = None) -> Plan:
-    """Plans the kernels of a contraction.
-
-    Args:
-        what: The contraction; neither lanes nor outputs nor groups may be 0.
-        traits: Of the device.
-        tile: The tile to use; the one of the least cost where left out.
-    """
+    """Plans the kernels of a contraction."""
     lanes, depth = math.prod(what.lanes), math.prod(what.depths)
     if tile is None:
         tile = panels_tiles(what.unshuffled, traits)[0]
@@ -212,25 +206,16 @@ def _along(gathered: Gathered, gathered_rows: bool) -> str:
 
 @dataclass(frozen=True)
 class _Cut:
-    """How the loops are cut.
+    """How the loops are cut."""
 
-    Attributes:
-        tiles, packed_tiles: In all, of a group.
-        tiles_a_group, packed_a_group: That a work-group takes.
-        splits, chunk: The depth is cut into ``splits`` of ``chunk`` for different work-groups.
-        block: Depth that the panel holds at a time.
-        depth_padded: Depth of the packed operand, in whole units.
-        packed, partial: Elements of workspace.
-    """
-
-    tiles: int
+    tiles: int  # In all, of a group
     packed_tiles: int
     tiles_a_group: int
     packed_a_group: int
-    splits: int
+    splits: int  # The depth is cut into ``splits`` of ``chunk`` for different work-groups
     chunk: int
-    block: int
-    depth_padded: int
+    block: int  # Depth that the panel holds at a time
+    depth_padded: int  # Depth of the packed operand, in whole units
     packed: int
     partial: int
 

@@ -18,11 +18,9 @@ MOST_ROWS = 4
 
 
 def piece_of(what: Contraction, width: int) -> int:
-    """Returns how many outputs of a vector of ``width`` always lie side by side in the result.
-
-    Every array that moves with the lanes has to be in step: its elements of such a piece are
-    neighbours, or one element.
-    """
+    """Returns how many outputs of a vector of ``width`` always lie side by side in the result."""
+    # Every array that moves with the lanes has to be in step: its elements of such a piece are
+    # neighbours, or one element.
     if what.digits is None:
         return width
     piece = math.gcd(width, what.outputs, _run(what.digits, what.y.digits, 1))
@@ -53,15 +51,8 @@ def _run(sizes: Digits, strides: Digits | None, step: int) -> int:
 
 
 def block_of(what: Contraction, rows: int, *, transposed: bool = False) -> int:
-    """Returns how many rows of a tile become the pixels of one row; 1 for other results.
-
-    What moves with the lanes would have to be taken apart likewise, so nothing else may.
-
-    Args:
-        what: The contraction.
-        rows: Of a tile.
-        transposed: Whether all outputs are rows of it that become the channels of a pixel.
-    """
+    """Returns how many rows of a tile become the pixels of one row; 1 for other results."""
+    # What moves with the lanes would have to be taken apart likewise, so nothing else may.
     digits = (0, 0, what.y.output) if transposed else what.y.digits
     if digits is None:
         return 1

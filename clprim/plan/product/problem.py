@@ -24,50 +24,33 @@ Digits = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Bounds:
-    """The plane that windows may leave.
+    """The plane that windows may leave."""
 
-    Element (lane, depth) lies in row ``start + Σ lane digit · lane + Σ depth digit · depth``;
-    likewise its column. The first two digits move rows, the last two columns.
-
-    Attributes:
-        height, width: Of the plane.
-        row_start, column_start: Of the first lane's first element.
-        row_lane, row_depth: What the first two digits of a lane and of a depth add to the row.
-        column_lane, column_depth: What the last two digits add to the column.
-    """
+    # Element (lane, depth) lies in row ``start + Σ lane digit · lane + Σ depth digit · depth``;
+    # likewise its column. The first two digits move rows, the last two columns.
 
     height: int
     width: int
-    row_start: int
+    row_start: int  # Of the first lane's first element
     column_start: int
-    row_lane: tuple[int, int]
+    row_lane: tuple[int, int]  # What the first two digits of a lane and of a depth add to the row
     row_depth: tuple[int, int]
-    column_lane: tuple[int, int]
+    column_lane: tuple[int, int]  # What the last two digits add to the column
     column_depth: tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """The operand that is read where it lies; strides and places in elements.
-
-    Attributes:
-        dtype: In memory.
-        start: Where lane 0, depth 0 lies; it need not exist, if ``bounds`` say so.
-        group: From one group to the next.
-        lane, depth: Strides of the digits.
-        size: Elements of its buffer that may be read.
-        bounds: The plane it must not leave; None where no window does.
-        buffer: Name of its buffer in a call.
-    """
+    """The operand that is read where it lies; strides and places in elements."""
 
     dtype: AnyDType
-    start: int
-    group: int
+    start: int  # Where lane 0, depth 0 lies; it need not exist, if ``bounds`` say so
+    group: int  # From one group to the next
     lane: Digits
     depth: Digits
-    size: int
-    bounds: Bounds | None = None
-    buffer: str = "x"
+    size: int  # Elements of its buffer that may be read
+    bounds: Bounds | None = None  # The plane it must not leave; None where no window does
+    buffer: str = "x"  # Name of its buffer in a call
 
     @property
     def aliased(self) -> bool:
@@ -77,48 +60,28 @@ class Gathered:
 
 @dataclass(frozen=True)
 class Packed:
-    """The operand that is packed; strides in elements.
-
-    Attributes:
-        dtype: In memory.
-        start: Where its first element lies.
-        group: From one group to the next.
-        output: From one output to the next.
-        depth: Strides of the digits of depth.
-        digits: Strides of an output's digits, where the contraction has any.
-        buffer: Name of its buffer in a call.
-    """
+    """The operand that is packed; strides in elements."""
 
     dtype: AnyDType
-    start: int
-    group: int
-    output: int
-    depth: Digits
-    digits: Digits | None = None
-    buffer: str = "w"
+    start: int  # Where its first element lies
+    group: int  # From one group to the next
+    output: int  # From one output to the next
+    depth: Digits  # Strides of the digits of depth
+    digits: Digits | None = None  # Strides of an output's digits, where the contraction has any
+    buffer: str = "w"  # Name of its buffer in a call
 
 
 @dataclass(frozen=True)
 class Output:
-    """The result, or an array that the epilogue reads; strides in elements.
+    """The result, or an array that the epilogue reads; strides in elements."""
 
-    Attributes:
-        name: ``y0``, ``bias``, ``x0``, ``x1``, ….
-        dtype: In memory.
-        start: Where its first element lies.
-        group: From one group to the next.
-        output: From one output to the next.
-        lane: Strides of a lane's digits.
-        digits: Strides of an output's digits, where the contraction has any.
-    """
-
-    name: str
+    name: str  # ``y0``, ``bias``, ``x0``, ``x1``, …
     dtype: AnyDType
-    start: int
-    group: int
-    output: int
-    lane: Digits
-    digits: Digits | None = None
+    start: int  # Where its first element lies
+    group: int  # From one group to the next
+    output: int  # From one output to the next
+    lane: Digits  # Strides of a lane's digits
+    digits: Digits | None = None  # Strides of an output's digits, where the contraction has any
 
     def reach(self, what: Contraction) -> int:
         """Returns how many elements it may span."""
@@ -131,43 +94,31 @@ class Output:
 
 @dataclass(frozen=True)
 class Contraction:
-    """What to compute.
-
-    Attributes:
-        name: For kernels and messages.
-        groups: Independent products.
-        lanes, depths: Sizes of the digits of lanes and depths.
-        outputs: Of every group.
-        value: dtype that sums are added up in.
-        gathered, packed: The operands.
-        y: The result.
-        epilogue: What becomes of a sum before it is stored.
-        prologue: What becomes of a gathered element where it is read; the outputs of its arrays
-            are elements along depth.
-        digits: Sizes of an output's digits, where outputs, counted through all groups, are numbers
-            of three digits too; the groups' own strides then are not used. None: they have one
-            stride.
-        error: Relative root mean square error that the algorithm may have, of random numbers; 0 for
-            sums of products only.
-        kept: Whether the packed operand stays what it is, and what kernels make of it once.
-        plain: With `depth_to_space`, the layout that the result would have without it. Tiles and
-            splits are chosen from this one, so that both give the same bits.
-    """
+    """What to compute."""
 
     name: str
     groups: int
-    lanes: Digits
+    lanes: Digits  # Sizes of the digits of lanes and depths
     depths: Digits
     outputs: int
-    value: AnyDType
+    value: AnyDType  # dtype that sums are added up in
     gathered: Gathered
     packed: Packed
     y: Output
-    epilogue: Epilogue[Output] = NO_EPILOGUE
+    epilogue: Epilogue[Output] = NO_EPILOGUE  # What becomes of a sum before it is stored
+    # What becomes of a gathered element where it is read; the outputs of its arrays are elements
+    # along depth
     prologue: Epilogue[Output] = NO_EPILOGUE
+    # Sizes of an output's digits, where outputs, counted through all groups, are numbers of three
+    # digits too; the groups' own strides then are not used. None: they have one stride
     digits: Digits | None = None
+    # With `depth_to_space`, the layout that the result would have without it. Tiles and splits are
+    # chosen from this one, so that both give the same bits
     plain: Output | None = None
+    # Relative root mean square error that the algorithm may have, of random numbers; 0 for sums of
+    # products only
     error: float = 0.0
+    # Whether the packed operand stays what it is, and what kernels make of it once
     kept: bool = True
 
     def __str__(self) -> str:

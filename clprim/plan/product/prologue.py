@@ -15,17 +15,11 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class PrologueCode:
-    """What product/in_place.cl.jinja prints of it.
+    """What product/in_place.cl.jinja prints of it."""
 
-    Attributes:
-        text: The snippet, on ``y0``.
-        arrays: What it calls ``x0``, …; ``inner`` is the step along depth.
-        vectors: Whether it runs on vectors along depth.
-    """
-
-    text: str
-    arrays: tuple[OperandCode, ...]
-    vectors: bool
+    text: str  # The snippet, on ``y0``
+    arrays: tuple[OperandCode, ...]  # What it calls ``x0``, …; ``inner`` is the step along depth
+    vectors: bool  # Whether it runs on vectors along depth
 
 
 class Reading(Protocol):

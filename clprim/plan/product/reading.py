@@ -19,28 +19,20 @@ SHORT = 32
 
 @dataclass(frozen=True)
 class Reading:
-    """What lanes become in a tile, and the loops over depth.
+    """What lanes become in a tile, and the loops over depth."""
 
-    Attributes:
-        rows: Whether lanes are rows of the tile, else columns.
-        planar: Whether these rows are neighbouring pixels of a plane: vectors of sums are
-            transposed in registers when they are stored.
-        transposed: Whether these columns are pixels whose channels are neighbours in memory: they
-            are transposed when they are copied to local memory.
-        alternate: Whether these columns are every second pixel of a line.
-        taps, run: A row of taps as two loops: around, and along what follows each other.
-        taps_inside: Whether the inner one runs along taps.
-        unit: Steps of k that are taken together.
-    """
-
-    rows: bool
+    rows: bool  # Whether lanes are rows of the tile, else columns
+    # Whether these rows are neighbouring pixels of a plane: vectors of sums are transposed in
+    # registers when they are stored
     planar: bool
+    # Whether these columns are pixels whose channels are neighbours in memory: they are transposed
+    # when they are copied to local memory
     transposed: bool
-    alternate: bool
-    taps: int
+    alternate: bool  # Whether these columns are every second pixel of a line
+    taps: int  # A row of taps as two loops: around, and along what follows each other
     run: int
-    taps_inside: bool
-    unit: int
+    taps_inside: bool  # Whether the inner one runs along taps
+    unit: int  # Steps of k that are taken together
 
     @property
     def along_outputs(self) -> bool:
@@ -49,10 +41,8 @@ class Reading:
 
 
 def forms_of(what: Contraction) -> Iterator[Contraction]:
-    """Yields the same sums by other loops: lines as long as possible, or pixels as windows.
-
-    Those are copied to local memory, and may become rows, whose sums are transposed in registers.
-    """
+    """Yields the same sums by other loops: lines as long as possible, or pixels as windows."""
+    # Those are copied to local memory, and may become rows, whose sums are transposed in registers.
     plane = collapsed(what)
     if what.prologue.snippet is not None:  # its results are what the row buffer holds
         yield as_windows(plane)
@@ -65,12 +55,7 @@ def forms_of(what: Contraction) -> Iterator[Contraction]:
 
 
 def readings_of(what: Contraction, traits: DeviceTraits) -> Iterator[Reading]:
-    """Yields how lanes may be read; none where they must be gathered.
-
-    Args:
-        what: The contraction, collapsed.
-        traits: Of the device.
-    """
+    """Yields how lanes may be read; none where they must be gathered."""
     x, bounds = what.gathered, what.gathered.bounds
     if x.dtype != what.value or not 0 < math.prod(what.depths) <= CHAIN:
         return
@@ -119,11 +104,9 @@ def has_columns(what: Contraction) -> bool:
 
 
 def _is_transposed(what: Contraction, bounds: Bounds, traits: DeviceTraits) -> bool:
-    """Whether outputs are too few for a vector, so that pixels may be columns.
-
-    Copied to the row buffer by channels, as planes, neighbouring pixels are a vector all the same.
-    The outputs of a pixel are interleaved when they are stored.
-    """
+    """Whether outputs are too few for a vector, so that pixels may be columns."""
+    # Copied to the row buffer by channels, as planes, neighbouring pixels are a vector all the
+    # same. The outputs of a pixel are interleaved when they are stored.
     x, width = what.gathered, traits.vector_bytes // what.value.itemsize
     images = x.depth[2] == 1 and x.lane[2] != 1 and bounds.column_lane[1] == 1
     few = what.groups == 1 and what.digits is None and what.outputs <= width // 4

@@ -33,100 +33,64 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class Prefetch:
-    """Memory that is prefetched while strips are passed, before it is needed.
+    """Memory that is prefetched while strips are passed, before it is needed."""
 
-    Attributes:
-        what: ``strip``, the next one, ``lanes``, those of the next tile, or ``rows``, what the next
-            work-item copies.
-        passes: All of it is prefetched in so many passes, a piece in each; 0: until it ends.
-        lines: Of a cache, that are prefetched every ``unit`` steps of k.
-        line: Elements of a line.
-        share: Elements of the next strip, or rows, that a pass prefetches in every step of k.
-    """
-
+    # ``strip``, the next one, ``lanes``, those of the next tile, or ``rows``, what the next
+    # work-item copies
     what: str
-    passes: int
-    lines: int
+    passes: int  # All of it is prefetched in so many passes, a piece in each; 0: until it ends
+    lines: int  # Of a cache, that are prefetched every ``unit`` steps of k
     line: int
-    share: int = 0
+    share: int = 0  # Elements of the next strip, or rows, that a pass prefetches in every step of k
 
 
 @dataclass(frozen=True)
 class ContractionCode(StoringCode):
-    """What product/panels.cl.jinja, …_in_place.cl.jinja and …_finish.cl.jinja print.
+    """What product/panels.cl.jinja, …_in_place.cl.jinja and …_finish.cl.jinja print."""
 
-    Attributes:
-        gathered: What the gathered operand's lanes are: ``rows`` or ``columns`` of the result.
-        vectors, rows: A tile is ``rows`` × ``vectors`` vectors of ``width`` columns.
-        along: What lies side by side in the gathered operand: ``depth``, ``lanes`` or ``none``.
-        unit: Steps of k that lie side by side in the panel.
-        bounds: Whether windows leave the plane.
-        panel: Elements of local memory.
-        most_tiles: Gathered tiles that a work-item holds at most.
-        partial: Whether sums are kept outside of registers between blocks of depth.
-        split: Whether another kernel adds up and stores what the splits give.
-        x: The gathered operand.
-        w: The other one, where it is read where it lies along its depth.
-        passed_in_place: Whether the other one is read where it lies as well.
-        row_buffer: Whether rows are copied to local memory first (product/in_place.cl.jinja).
-        dense: Whether pixels of a row follow each other without a gap.
-        planar: Whether lanes are rows, although they are what lies side by side in memory: the
-            result is transposed.
-        step: Elements from a lane to the next one in the row buffer; 0 where an argument says it.
-        taps_inside: Whether the taps of a row follow each other faster than channels.
-        neighbours: Whether they do in the gathered operand.
-        transposed: Whether lanes are columns, although neighbours in memory are channels: the row
-            buffer is transposed as it is filled.
-        alternate: Whether a line of the row buffer has its even pixels first and then the odd ones.
-        prefetch: What is prefetched while strips are passed.
-        shuffles: How a square of vectors is transposed in registers.
-        ahead: Steps of k that lanes side by side are prefetched before they are read; 0: not.
-        prefetch_stores: Whether the memory that the next lanes are stored to is prefetched while a
-            tile is summed up.
-        prefetch_a_step: Vectors of it that are prefetched every ``unit`` steps of k; 0: all of
-            them before the first.
-        fixed: Rows of taps, taps and neighbours of a tap, where kernels are made for them.
-        digits: Whether outputs are numbers of three digits.
-        piece: Elements that are stored at once where columns end.
-        block: Rows that become the pixels of one.
-        interleave: How vectors of such rows become vectors of that one.
-        noted: Packed tiles whose outputs' places are known at a time.
-        prologue: What becomes of elements on their way to the row buffer.
-    """
-
-    gathered: str
-    vectors: int
+    gathered: str  # What the gathered operand's lanes are: ``rows`` or ``columns`` of the result
+    vectors: int  # A tile is ``rows`` × ``vectors`` vectors of ``width`` columns
     rows: int
-    along: str
-    unit: int
-    bounds: bool
+    along: str  # What lies side by side in the gathered operand: ``depth``, ``lanes`` or ``none``
+    unit: int  # Steps of k that lie side by side in the panel
+    bounds: bool  # Whether windows leave the plane
     panel: int
-    most_tiles: int
-    partial: bool
-    split: bool
+    most_tiles: int  # Gathered tiles that a work-item holds at most
+    partial: bool  # Whether sums are kept outside of registers between blocks of depth
+    split: bool  # Whether another kernel adds up and stores what the splits give
     x: OperandCode
-    w: OperandCode | None = None
-    passed_in_place: bool = False
+    w: OperandCode | None = None  # The other one, where it is read where it lies along its depth
+    passed_in_place: bool = False  # Whether the other one is read where it lies as well
+    # Whether rows are copied to local memory first (product/in_place.cl.jinja)
     row_buffer: bool = False
-    dense: bool = False
+    dense: bool = False  # Whether pixels of a row follow each other without a gap
+    # Whether lanes are rows, although they are what lies side by side in memory: the result is
+    # transposed
     planar: bool = False
+    # Elements from a lane to the next one in the row buffer; 0 where an argument says it
     step: int = 1
-    prefetch: Prefetch | None = None
-    taps_inside: bool = False
-    neighbours: bool = False
+    prefetch: Prefetch | None = None  # What is prefetched while strips are passed
+    taps_inside: bool = False  # Whether the taps of a row follow each other faster than channels
+    neighbours: bool = False  # Whether they do in the gathered operand
+    # Whether lanes are columns, although neighbours in memory are channels: the row buffer is
+    # transposed as it is filled
     transposed: bool = False
+    # Whether a line of the row buffer has its even pixels first and then the odd ones
     alternate: bool = False
-    shuffles: Shuffles | None = None
-    ahead: int = 0
+    shuffles: Shuffles | None = None  # How a square of vectors is transposed in registers
+    ahead: int = 0  # Steps of k that lanes side by side are prefetched before they are read; 0: not
+    # Whether the memory that the next lanes are stored to is prefetched while a tile is summed up
     prefetch_stores: bool = False
+    # Vectors of it that are prefetched every ``unit`` steps of k; 0: all of them before the first
     prefetch_a_step: int = 0
+    # Rows of taps, taps and neighbours of a tap, where kernels are made for them
     fixed: tuple[int, int, int] | None = None
-    digits: bool = False
-    piece: int = 1
-    block: int = 1
-    interleave: Shuffles | None = None
-    noted: int = 1
-    prologue: PrologueCode | None = None
+    digits: bool = False  # Whether outputs are numbers of three digits
+    piece: int = 1  # Elements that are stored at once where columns end
+    block: int = 1  # Rows that become the pixels of one
+    interleave: Shuffles | None = None  # How vectors of such rows become vectors of that one
+    noted: int = 1  # Packed tiles whose outputs' places are known at a time
+    prologue: PrologueCode | None = None  # What becomes of elements on their way to the row buffer
 
     @property
     def mask(self) -> str:
@@ -205,22 +169,7 @@ def contraction_code(
     streaming: bool = False,
     traits: DeviceTraits,
 ) -> ContractionCode:
-    """Returns what the templates print, but for parameters and how depth is cut.
-
-    Args:
-        what: The contraction.
-        tile: Its tile.
-        width: Elements of a vector.
-        panel: Elements of local memory.
-        most_tiles: Gathered tiles that a work-item holds at most.
-        along: What lies side by side in the gathered operand.
-        unit: Steps of k that are taken together.
-        gathered_rows: Whether lanes are rows.
-        planar: Whether they are what lies side by side in memory all the same.
-        transposed: Whether they are columns, although neighbours in memory are channels.
-        streaming: Whether stores are streaming (non-temporal).
-        traits: Of the device.
-    """
+    """Returns what the templates print, but for parameters and how depth is cut."""
     along_outputs = gathered_rows and not planar
     piece = piece_of(what, width) if along_outputs else width
     stores = storing(
@@ -269,14 +218,7 @@ def contraction_code(
 def streaming_stores(
     what: Contraction, width: int, traits: DeviceTraits, *, along_outputs: bool
 ) -> bool:
-    """Returns whether stores should be streaming: results are large, and whole lines of memory.
-
-    Args:
-        what: The contraction.
-        width: Elements of a vector.
-        traits: Of the device.
-        along_outputs: Whether outputs are a vector's columns, not lanes.
-    """
+    """Returns whether stores should be streaming: results are large, and whole lines of memory."""
     y = what.y
     outputs = (y.group, y.output) if y.digits is None else y.digits
     steps, run = list(y.lane), 1
@@ -312,14 +254,7 @@ def _output(
 def parameters_of(
     code: ContractionCode, numbers: dict[str, int], what: Contraction, *, finish: bool = False
 ) -> tuple[tuple[Parameter, ...], tuple[Argument, ...]]:
-    """Returns a kernel's parameters: memory, beta, the numbers given, and places of results.
-
-    Args:
-        code: Of the kernel.
-        numbers: By name; all of them become parameters.
-        what: The contraction.
-        finish: Whether the kernel adds up splits.
-    """
+    """Returns a kernel's parameters: memory, beta, the numbers given, and places of results."""
     found = Arguments(code.index)
     if not finish:
         found.memory(code.x.storage, "x_memory", what.gathered.buffer)

@@ -28,23 +28,13 @@ ROWS_OF_FEW = (12, 10, 8, 7, 6, 5, 4, 2, 1)
 
 @dataclass(frozen=True)
 class Tile:
-    """What registers hold.
+    """What registers hold."""
 
-    Attributes:
-        rows, vectors: ``rows`` × ``vectors`` vectors are summed up.
-    """
-
-    rows: int
+    rows: int  # ``rows`` × ``vectors`` vectors are summed up
     vectors: int
 
     def fits(self, itemsize: int, most_tiles: int, traits: DeviceTraits) -> bool:
-        """Whether registers hold the sums, and local memory a panel that a tile has room in.
-
-        Args:
-            itemsize: Bytes of a sum.
-            most_tiles: Gathered tiles of a panel.
-            traits: Of the device.
-        """
+        """Whether registers hold the sums, and local memory a panel that a tile has room in."""
         lanes = self.rows + self.vectors * lanes_of(itemsize, traits)
         room = panel_of(itemsize, traits)
         holds = self.rows * self.vectors <= traits.sums
@@ -80,27 +70,14 @@ def _tiles(traits: DeviceTraits) -> tuple[Tile, ...]:
 
 
 def tiles_of(traits: DeviceTraits, *, plain: bool) -> list[Tile]:
-    """Returns the tiles that registers have room for, the most rows first.
-
-    Beside the sums these hold a row of the other operand and the factor of a row; and what an
-    epilogue reads, unless sums are stored as they are.
-
-    Args:
-        traits: Of the device.
-        plain: Whether they are.
-    """
+    """Returns the tiles that registers have room for, the most rows first."""
+    # Beside the sums these hold a row of the other operand and the factor of a row; and what an
+    # epilogue reads, unless sums are stored as they are.
     return [tile for tile in _tiles(traits) if plain or not tile.fills(traits)]
 
 
 def promising(rows: int, columns: int, width: int, tiles: Iterable[Tile]) -> list[Tile]:
-    """Returns the tiles whose sums alone take least, those first, of a result of such a size.
-
-    Args:
-        rows: Of the result.
-        columns: Likewise.
-        width: Elements of a vector of columns.
-        tiles: Which there are.
-    """
+    """Returns the tiles whose sums alone take least, those first, of a result of such a size."""
     found = []
     for tile in tiles:
         passes = -(-rows // tile.rows) * -(-columns // (tile.vectors * width))

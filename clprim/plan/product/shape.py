@@ -7,21 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shape:
-    """What a cut asks of tiles; kernels' code says the same.
+    """What a cut asks of tiles; kernels' code says the same."""
 
-    Attributes:
-        rows, vectors, width: Of a tile, and elements of a vector.
-        panel: Elements of local memory.
-        lanes_are_rows: Whether lanes are rows, else columns.
-        transposed, alternate: Of columns; see `Reading`.
-    """
-
-    rows: int
+    rows: int  # Of a tile, and elements of a vector
     vectors: int
     width: int
     panel: int
-    lanes_are_rows: bool
-    transposed: bool
+    lanes_are_rows: bool  # Whether lanes are rows, else columns
+    transposed: bool  # Of columns; see `Reading`
     alternate: bool
 
     @property

@@ -25,37 +25,23 @@ PLANE = ("height", "width", "row_start", "column_start")
 
 @dataclass(frozen=True)
 class TileCode(StoringCode):
-    """What a kernel prints that computes a tile, and the one that adds up splits of it.
+    """What a kernel prints that computes a tile, and the one that adds up splits of it."""
 
-    Attributes:
-        gathered: What the gathered operand's lanes are: ``rows`` or ``columns`` of the result.
-        lane_digits: How many digits a lane has.
-        digits: Whether outputs are numbers of three digits.
-        split: Whether another kernel adds up and stores what the splits give.
-    """
-
-    gathered: str
-    lane_digits: int
-    digits: bool
-    split: bool
+    gathered: str  # What the gathered operand's lanes are: ``rows`` or ``columns`` of the result
+    lane_digits: int  # How many digits a lane has
+    digits: bool  # Whether outputs are numbers of three digits
+    split: bool  # Whether another kernel adds up and stores what the splits give
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How depth is cut, and how large the workspace is.
+    """How depth is cut, and how large the workspace is."""
 
-    Attributes:
-        lane_tiles, output_tiles: Tiles along lanes and outputs.
-        splits: Of depth.
-        chunk: Steps of each.
-        rows, pitch: Of a group's result in the workspace, in whole tiles.
-    """
-
-    lane_tiles: int
+    lane_tiles: int  # Tiles along lanes and outputs
     output_tiles: int
     splits: int
     chunk: int
-    rows: int
+    rows: int  # Of a group's result in the workspace, in whole tiles
     pitch: int
 
     def partial(self, groups: int) -> int:
@@ -66,15 +52,7 @@ class Cut:
 def cut_depth(
     what: Contraction, shape: tuple[int, int], steps: int, busy: int, *, gathered_rows: bool
 ) -> Cut:
-    """Splits depth until there is enough to do at the same time, and no sum is too long.
-
-    Args:
-        what: The contraction.
-        shape: Rows and columns of a tile.
-        steps: Of depth that a tile takes at a time.
-        busy: Tiles that keep the device busy.
-        gathered_rows: Whether lanes are rows.
-    """
+    """Splits depth until there is enough to do at the same time, and no sum is too long."""
     lanes, depth = lanes_of(what).size, depths_of(what).size
     lane_tile, output_tile = shape if gathered_rows else shape[::-1]
     lane_tiles, output_tiles = -(-lanes // lane_tile), -(-what.outputs // output_tile)
@@ -86,14 +64,7 @@ def cut_depth(
 
 
 def split_depth(depth: int, steps: int, tiles: int, busy: int) -> tuple[int, int]:
-    """Returns into how many parts depth is cut, and the steps of each.
-
-    Args:
-        depth: Of all.
-        steps: That a tile takes at a time, of which each part has some.
-        tiles: Of all results.
-        busy: Tiles that keep the device busy.
-    """
+    """Returns into how many parts depth is cut, and the steps of each."""
     splits = max(1, -(-depth // CHAIN), min(busy // tiles, depth // SHORTEST_CHAIN))
     chunk = max(steps, round_up(-(-depth // splits), steps))
     return max(1, -(-depth // chunk)), chunk
@@ -122,15 +93,7 @@ def gathers_rows(what: Contraction, lanes: Walk) -> bool:
 def stored_at(
     what: Contraction, array: Output, lanes: Walk, piece: int, *, gathered_rows: bool
 ) -> StoredCode:
-    """Describes an array that a tile is stored to or read from.
-
-    Args:
-        what: The contraction.
-        array: Which.
-        lanes: As they walk it.
-        piece: Outputs that always lie side by side.
-        gathered_rows: Whether lanes are rows.
-    """
+    """Describes an array that a tile is stored to or read from."""
     moves = any(array.lane)
     if gathered_rows:
         column = array.output if what.digits is None else step_of(what, array, piece)
@@ -185,13 +148,7 @@ def output_steps(code: TileCode, name: str) -> list[str]:
 
 
 def output_wanted(code: TileCode, *, split: bool, stores: bool) -> list[str]:
-    """Returns names of the numbers that a kernel takes of its result and of the workspace.
-
-    Args:
-        code: Of the kernel.
-        split: Whether it writes or reads sums of splits.
-        stores: Whether it stores results.
-    """
+    """Returns names of the numbers that a kernel takes of its result and of the workspace."""
     wanted = ["padded_rows", "pitch"] if split else []
     if stores:
         digits = range(3 - code.lane_digits, 3)
@@ -209,16 +166,7 @@ def with_finish(
     traits: DeviceTraits,
     before: tuple[KernelPlan, ...] = (),
 ) -> Plan:
-    """Returns the plan of a kernel, and of the one that adds up its splits, if it has any.
-
-    Args:
-        what: The contraction.
-        main: The kernel that multiplies.
-        numbers: What `numbers_of` says.
-        cut: How depth is cut.
-        traits: Of the device.
-        before: Kernels that come first.
-    """
+    """Returns the plan of a kernel, and of the one that adds up its splits, if it has any."""
     code = main.code
     assert isinstance(code, TileCode)
     if not code.split:

@@ -18,34 +18,20 @@ AHEAD = 2
 
 @dataclass(frozen=True)
 class SubGroupsCode(TileCode):
-    """What product/sub_groups.cl.jinja prints.
-
-    Attributes:
-        lanes: Of a sub-group.
-        sub_groups: Of a work-group.
-        rows, columns: Of a sub-group's tile.
-        x: The gathered operand.
-        along: What the lanes of its vectors are: steps of ``depth``, or its ``lanes``.
-        bounds: Whether its windows leave the plane.
-        nested: Whether places grow evenly along depth, or along the last digit of it.
-        blocks: Whether neighbouring elements are read by one address.
-        x_blocks: Whether those of the gathered operand are such.
-        depth_digits: How many digits a step of k has.
-        ragged: Whether the last steps of k may be fewer.
-    """
+    """What product/sub_groups.cl.jinja prints."""
 
     lanes: int
     sub_groups: int
     rows: int
     columns: int
     x: OperandCode
-    along: str
-    bounds: bool
-    nested: bool
-    blocks: bool
-    x_blocks: bool
-    depth_digits: int
-    ragged: bool
+    along: str  # What the lanes of its vectors are: steps of ``depth``, or its ``lanes``
+    bounds: bool  # Whether its windows leave the plane
+    nested: bool  # Whether places grow evenly along depth, or along the last digit of it
+    blocks: bool  # Whether neighbouring elements are read by one address
+    x_blocks: bool  # Whether those of the gathered operand are such
+    depth_digits: int  # How many digits a step of k has
+    ragged: bool  # Whether the last steps of k may be fewer
 
     @property
     def gathered_lanes(self) -> int:
@@ -70,21 +56,13 @@ class SubGroupsCode(TileCode):
 
 @dataclass(frozen=True)
 class PanelCode(KernelCode):
-    """What product/sub_groups_pack.cl.jinja prints.
-
-    Attributes:
-        w: The operand.
-        tile: Outputs of a tile.
-        run: Steps of k that a work-item packs.
-        depth_digits: How many digits a step of k has.
-        digits: Whether outputs are numbers of three digits.
-    """
+    """What product/sub_groups_pack.cl.jinja prints."""
 
     w: OperandCode
     tile: int
-    run: int
-    depth_digits: int
-    digits: bool
+    run: int  # Steps of k that a work-item packs
+    depth_digits: int  # How many digits a step of k has
+    digits: bool  # Whether outputs are numbers of three digits
 
 
 def pack_panels(
@@ -95,16 +73,7 @@ def pack_panels(
     elements: int,
     traits: DeviceTraits,
 ) -> KernelPlan:
-    """Plans the kernel that packs the other operand, once for all calls.
-
-    Args:
-        what: The contraction.
-        depths: Its steps of k.
-        code: Of the kernel that multiplies.
-        numbers: Every number that a kernel may ask for.
-        elements: Of the packed operand.
-        traits: Of the device.
-    """
+    """Plans the kernel that packs the other operand, once for all calls."""
     w = what.packed
     operand = OperandCode.of("w", w.dtype, what.value, 0)
     run, items = min(2 * UNROLL, code.lanes), min(GROUP, traits.max_work_group_size)

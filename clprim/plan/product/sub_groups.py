@@ -49,13 +49,7 @@ WIDTH = 4
 
 @dataclass(frozen=True)
 class SubGroupTile:
-    """The tile of a sub-group.
-
-    Attributes:
-        lanes: Of the sub-group.
-        rows, columns: Of its sums.
-        sub_groups: Of a work-group.
-    """
+    """The tile of a sub-group."""
 
     lanes: int
     rows: int
@@ -63,12 +57,7 @@ class SubGroupTile:
     sub_groups: int
 
     def fits(self, traits: DeviceTraits, *, along_depth: bool) -> bool:
-        """Whether a device has such sub-groups, and registers for their sums.
-
-        Args:
-            traits: Of the device.
-            along_depth: Whether vectors of rows are steps of k; else they are rows.
-        """
+        """Whether a device has such sub-groups, and registers for their sums."""
         return (
             self.lanes in traits.sub_groups
             and self.columns // self.lanes in (1, 2, 4)
@@ -143,10 +132,8 @@ def _nested(form: _Form, size: int) -> bool:
 
 
 def _neighbours(form: _Form, size: int, rows: int, columns: int, traits: DeviceTraits) -> bool:
-    """Whether vectors of the gathered operand are read by one address.
-
-    They are neighbours in memory, none of them a tail, and all of them begin at whole words.
-    """
+    """Whether vectors of the gathered operand are read by one address."""
+    # They are neighbours in memory, none of them a tail, and all of them begin at whole words.
     x = form.what.gathered
     load = stored_type(x.dtype).load
     if load in ("half", "bfloat16"):
@@ -215,13 +202,7 @@ def fits_sub_groups(tile: SubGroupTile, what: Contraction, traits: DeviceTraits)
 def plan_sub_groups(
     what: Contraction, traits: DeviceTraits, tile: SubGroupTile | None = None
 ) -> Plan:
-    """Plans the kernels of an applicable contraction, see `sub_groups_applicable`.
-
-    Args:
-        what: The contraction; neither lanes nor outputs nor groups may be 0.
-        traits: Of the device.
-        tile: The tile to use; chosen by a rule where left out.
-    """
+    """Plans the kernels of an applicable contraction, see `sub_groups_applicable`."""
     tile = sub_group_tile(what, traits) if tile is None else tile
     form = _form(what)
     what = form.what
@@ -341,10 +322,8 @@ def _parameters(code: SubGroupsCode, what: Contraction, numbers: dict[str, int])
 
 
 def _wanted(code: SubGroupsCode) -> list[str]:
-    """Names of the numbers that the kernel takes: those of the inner loop, of its start, its end.
-
-    Several share a register, which is free when none of them is needed any more.
-    """
+    """Names of the numbers that the kernel takes: of the inner loop, of its start, its end."""
+    # Several share a register, which is free when none of them is needed any more.
     digits, depth_digits = range(3 - code.lane_digits, 3), range(3 - code.depth_digits, 3)
     moved = ["row", "column"] if code.bounds else []
     taps = depth_digits[:-1] if code.nested else depth_digits

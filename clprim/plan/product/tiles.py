@@ -55,59 +55,36 @@ OWN_STORES = 8
 
 @dataclass(frozen=True)
 class ReadCode(OperandCode):
-    """One operand, and how a work-group reads its part of a tile.
+    """One operand, and how a work-group reads its part of a tile."""
 
-    Attributes:
-        tile: Which tile in local memory it fills: ``row`` or ``column``.
-        lanes: Of that tile: lanes of the gathered operand, outputs of the other one.
-        pitch: Elements from one step of k to the next in local memory.
-        along: What neighbouring work-items read side by side: ``depth`` or ``lanes``.
-        width: Elements that a work-item reads at once.
-        units: Such reads of a tile.
-        reads: Of each work-item.
-        linear: Whether all steps of k lie equally far apart.
-        bounds: Whether its windows leave the plane.
-    """
-
-    tile: str = "row"
-    lanes: int = 1
-    pitch: int = 1
-    along: str = "depth"
-    width: int = 1
-    units: int = 1
+    tile: str = "row"  # Which tile in local memory it fills: ``row`` or ``column``
+    lanes: int = 1  # Of that tile: lanes of the gathered operand, outputs of the other one
+    pitch: int = 1  # Elements from one step of k to the next in local memory
+    along: str = "depth"  # What neighbouring work-items read side by side: ``depth`` or ``lanes``
+    width: int = 1  # Elements that a work-item reads at once
+    units: int = 1  # Such reads of a tile
     reads: int = 1
-    linear: bool = False
-    bounds: bool = False
+    linear: bool = False  # Whether all steps of k lie equally far apart
+    bounds: bool = False  # Whether its windows leave the plane
 
 
 @dataclass(frozen=True)
 class TilesCode(TileCode):
-    """What product/tiles.cl.jinja prints.
+    """What product/tiles.cl.jinja prints."""
 
-    Attributes:
-        items_y, items_x: Work-items of a group along rows and columns of its tile.
-        rows, columns: Of the sums that each of them keeps.
-        steps: Of depth that are in local memory at a time.
-        x, w: The operands: the gathered one and the other one.
-        depth_digits: How many digits a step of k has.
-        unroll: Steps of k that the inner loop takes at a time.
-        shift: Whether rows of sums are stored by one piece of code, through which they move.
-        ragged: Whether the last steps of k may be fewer.
-        words: Where a step of k is a word of four bytes: whether those of rows and of columns
-            have a sign, as ``su``; else "".
-    """
-
-    items_y: int
+    items_y: int  # Work-items of a group along rows and columns of its tile
     items_x: int
-    rows: int
+    rows: int  # Of the sums that each of them keeps
     columns: int
-    steps: int
-    x: ReadCode
+    steps: int  # Of depth that are in local memory at a time
+    x: ReadCode  # The operands: the gathered one and the other one
     w: ReadCode
-    depth_digits: int
-    unroll: int
-    shift: bool
-    ragged: bool
+    depth_digits: int  # How many digits a step of k has
+    unroll: int  # Steps of k that the inner loop takes at a time
+    shift: bool  # Whether rows of sums are stored by one piece of code, through which they move
+    ragged: bool  # Whether the last steps of k may be fewer
+    # Where a step of k is a word of four bytes: whether those of rows and of columns have a sign,
+    # as ``su``; else ""
     words: str = ""
 
     @property
@@ -143,13 +120,7 @@ class TilesCode(TileCode):
 
 
 def plan_tiles(what: Contraction, traits: DeviceTraits, tile: LocalTile | None = None) -> Plan:
-    """Plans the kernels of a contraction.
-
-    Args:
-        what: The contraction; neither lanes nor outputs nor groups may be 0.
-        traits: Of the device.
-        tile: The tile to use; chosen by a rule where left out.
-    """
+    """Plans the kernels of a contraction."""
     what = without_bounds(what)
     if tile is None:
         tile = tiles_for(what, traits)[0]
@@ -181,23 +152,12 @@ def plan_tiles(what: Contraction, traits: DeviceTraits, tile: LocalTile | None =
 def tiles_for(
     what: Contraction, traits: DeviceTraits, *, wide: bool = False
 ) -> tuple[LocalTile, ...]:
-    """Returns the tiles of a contraction that fit, what promises most first; see `local_tiles`.
-
-    Args:
-        what: The contraction.
-        traits: Of the device.
-        wide: Instead, tiles of more sums than rules choose.
-    """
+    """Returns the tiles of a contraction that fit, what promises most first; see `local_tiles`."""
     return local_tiles(_sizes(what, traits), traits, wide=wide)
 
 
 def cost_of_tiles(what: Contraction, traits: DeviceTraits) -> float:
-    """Returns what a contraction takes with the rule's tile, as `clprim.plan.cost` counts.
-
-    Args:
-        what: The contraction.
-        traits: Of the device.
-    """
+    """Returns what a contraction takes with the rule's tile, as `clprim.plan.cost` counts."""
     return local_cost(tiles_for(what, traits)[0], _sizes(what, traits), traits)
 
 

@@ -16,19 +16,10 @@ from clprim.plan.product.problem import Contraction, Digits
 
 @dataclass(frozen=True)
 class Walk:
-    """Digits, outermost first, and what each of them adds to some places.
+    """Digits, outermost first, and what each of them adds to some places."""
 
-    Attributes:
-        sizes: Of the digits; at most three are larger than 1.
-        steps: By the name of the place: an array's name, ``row`` or ``column``.
-
-    Example:
-        >>> Walk((4, 1, 6), {"x": (6, 0, 1), "y0": (12, 0, 2)}).merged()
-        Walk(sizes=(1, 1, 24), steps={'x': (0, 0, 1), 'y0': (0, 0, 2)})
-    """
-
-    sizes: Digits
-    steps: Mapping[str, Digits]
+    sizes: Digits  # Of the digits; at most three are larger than 1
+    steps: Mapping[str, Digits]  # By the name of the place: an array's name, ``row`` or ``column``
 
     @property
     def size(self) -> int:
@@ -45,12 +36,7 @@ class Walk:
         return self.steps[name][2]
 
     def ordered(self, *names: str) -> Walk:
-        """Returns the walk with its largest steps first.
-
-        Args:
-            names: Places to go by; what walks the first of them in steps of 1 comes last, else
-                what does so with the second, and so on.
-        """
+        """Returns the walk with its largest steps first."""
         order = sorted(range(3), key=lambda d: -max(abs(self.steps[n][d]) for n in names))
         for name in names:
             near = [d for d in order if self.sizes[d] > 1 and abs(self.steps[name][d]) == 1]

@@ -26,12 +26,7 @@ def sign_of(what: Contraction) -> tuple[str, str]:
 
 
 def in_words(what: Contraction, traits: DeviceTraits) -> Contraction | None:
-    """Returns the contraction of words, or None where operands are not made of them.
-
-    Args:
-        what: The contraction.
-        traits: Of the device.
-    """
+    """Returns the contraction of words, or None where operands are not made of them."""
     x, w = what.gathered, what.packed
     bytes_ = {x.dtype, w.dtype} <= _SIGNS.keys() and what.value == _INT32
     if not traits.integer_dots or not bytes_:

@@ -9,12 +9,9 @@ from clprim.plan.reduction.schedule import Cut, Schedule, Walk
 
 
 def columns_shape(walk: Walk) -> Schedule | None:
-    """Returns what a work-item takes at a time; None where rows are reduced.
-
-    Without vectors in the source there are two ways to fill the registers all the same: a runtime
-    whose sub-groups are vectors wants neighbouring work-items, any other a tile of independent
-    scalars.
-    """
+    """Returns what a work-item takes at a time; None where rows are reduced."""
+    # Without vectors in the source registers are filled by neighbouring work-items, where
+    # sub-groups are vectors, or by a tile of independent scalars.
     traits, last, width = walk.traits, walk.last, walk.width
     if last.reduced or not traits.is_cpu:
         return None
@@ -26,12 +23,9 @@ def columns_shape(walk: Walk) -> Schedule | None:
 
 
 def _tile_vectors(walk: Walk) -> int:
-    """Vectors side by side in a tile.
-
-    Wider tiles read longer runs of memory, narrower ones keep the accumulators in registers. The
-    last tile overlaps its neighbour, which reads columns twice: one tile that is a vector wider is
-    better, even if not all of its accumulators are in registers.
-    """
+    """Vectors side by side in a tile."""
+    # The last tile overlaps its neighbour, which reads columns twice: one tile that is a vector
+    # wider is better, even if not all of its accumulators are in registers.
     size, width, registers = walk.last.size, walk.width, walk.registers
     steps = size // width
     usual = max(1, min(steps, 8, registers))

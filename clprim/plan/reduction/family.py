@@ -32,15 +32,7 @@ def dense_reduction(
     expr: str = "y0 = x0;",
     dtype: Any = np.float32,
 ) -> Reduced:
-    """Returns a sum over arrays without gaps, as examples plan it.
-
-    Args:
-        shapes: Of the arrays.
-        axes: That are summed up.
-        order: Axes as they lie in memory, outermost first.
-        expr: What is summed up.
-        dtype: Of the arrays; sums are of float32.
-    """
+    """Returns a sum over arrays without gaps, as examples plan it."""
     definition = define_reduction(
         expr,
         init="reduce_y0 = 0;",
@@ -68,15 +60,7 @@ def _strategy(
     examples: Callable[[], Iterator[Example[Reduced]]],
     needs: str,
 ) -> Strategy[Reduced]:
-    """Returns the strategy of a kernel.
-
-    Args:
-        name: Of its template.
-        shape: What a work-item takes at a time; None where it does not take a reduction.
-        near: Cuts that are worth timing beside one.
-        examples: Reductions that it takes.
-        needs: What it takes, for messages.
-    """
+    """Returns the strategy of a kernel."""
 
     def applicable(problem: Reduced, traits: DeviceTraits) -> bool:
         found = found_of(problem, traits)

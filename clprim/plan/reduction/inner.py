@@ -10,11 +10,9 @@ from clprim.plan.reduction.schedule import Cut, Schedule, Walk
 
 
 def inner_shape(walk: Walk) -> Schedule | None:
-    """Returns what a work-item takes at a time; None where rows are not reduced.
-
-    Without vectors in the source a CPU's registers are filled by neighbouring work-items, where
-    sub-groups are vectors, or by a tile of independent scalars.
-    """
+    """Returns what a work-item takes at a time; None where rows are not reduced."""
+    # Without vectors in the source a CPU's registers are filled by neighbouring work-items, where
+    # sub-groups are vectors, or by a tile of independent scalars.
     last, width = walk.last, walk.width
     if not last.reduced:
         return None

@@ -14,19 +14,12 @@ from clprim.plan.strides import Dim, Space, broadcast_strides, collapse, memory_
 
 @dataclass(frozen=True)
 class FoldLoops:
-    """The loops of one call, sorted as its inputs lie in memory, and collapsed.
+    """The loops of one call, sorted as its inputs lie in memory, and collapsed."""
 
-    Attributes:
-        shape: What is broadcast to, before collapsing.
-        space: The loops; their operands are inputs, results and positions.
-        positions: Operands without memory, which count.
-        coords, sizes: See `FoldCode`.
-    """
-
-    shape: tuple[int, ...]
-    space: Space
-    positions: tuple[PositionCode, ...]
-    coords: tuple[tuple[int, int], ...]
+    shape: tuple[int, ...]  # What is broadcast to, before collapsing
+    space: Space  # The loops; their operands are inputs, results and positions
+    positions: tuple[PositionCode, ...]  # Operands without memory, which count
+    coords: tuple[tuple[int, int], ...]  # See `FoldCode`
     sizes: tuple[tuple[int, int], ...]
 
     @classmethod
@@ -40,19 +33,7 @@ class FoldLoops:
         *,
         flip: bool,
     ) -> FoldLoops:
-        """Finds the loops.
-
-        Args:
-            folding: The operands.
-            shape: What is broadcast to.
-            axes: The reduced ones, sorted.
-            used: Names that snippets use where elements are read.
-            item: Name of an element's number along ``axes``.
-            flip: Whether a loop may be walked from its end.
-
-        Raises:
-            ShapeError: ``coord(d)`` of a dimension that is not there, a stride of half an element.
-        """
+        """Finds the loops."""
         definition = folding.definition
         refuse_byte_choices(definition.snippets, folding.inputs, folding.traits)
         counted: dict[str, Sequence[int] | None] = {}
@@ -115,17 +96,7 @@ def operand_numbers(
     column: Dim | None = None,
     reduced: Sequence[Dim] = (),
 ) -> list[tuple[str, int]]:
-    """Returns where an operand begins and how it steps, by name.
-
-    Args:
-        name: Of the operand.
-        k: Its number among the operands of all loops.
-        start: Its first element.
-        kept: The outer loops that are not reduced.
-        step: The innermost reduced loop, if the operand steps along it.
-        column: The innermost kept one, likewise.
-        reduced: The outer reduced ones, likewise.
-    """
+    """Returns where an operand begins and how it steps, by name."""
     found = [(f"{name}_start", start)]
     found += [(f"{name}_step", step.strides[k])] if step is not None else []
     found += [(f"{name}_column", column.strides[k])] if column is not None else []

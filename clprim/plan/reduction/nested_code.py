@@ -19,34 +19,23 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class Nested:
-    """One call of a `Pairs`.
-
-    Attributes:
-        definition: The checked strings.
-        shape: Batches, then rows, then columns.
-        depth: Elements of a pair.
-        spread: Elements of a result's own axis; 1 where it has none.
-        inputs: Where arrays lie, with all of ``shape`` and, of inner ones, ``depth``; of outer
-            ones, ``spread``.
-        strides: Of each in elements: batches, rows, columns, and the last axis (0 without).
-        results: Where results go.
-        result_strides: Of each in elements: batches, rows, and their own axis.
-        scalars: dtypes of the numbers.
-        real: dtype that everything is computed in.
-        partials: dtypes of the outer partials.
-    """
+    """One call of a `Pairs`."""
 
     definition: PairsDefinition
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # Batches, then rows, then columns
     depth: int
-    spread: int
+    spread: int  # Elements of a result's own axis; 1 where it has none
+    # Where arrays lie, with all of ``shape`` and, of inner ones, ``depth``; of outer ones,
+    # ``spread``
     inputs: tuple[Operand, ...]
+    # Of each in elements: batches, rows, columns, and the last axis (0 without)
     strides: tuple[tuple[int, ...], ...]
     results: tuple[Operand, ...]
+    # Of each in elements: batches, rows, and their own axis
     result_strides: tuple[tuple[int, ...], ...]
     scalars: tuple[AnyDType, ...]
-    real: AnyDType
-    partials: tuple[AnyDType, ...]
+    real: AnyDType  # dtype that everything is computed in
+    partials: tuple[AnyDType, ...]  # dtypes of the outer partials
 
 
 @dataclass(frozen=True)
@@ -82,73 +71,44 @@ class FoldPart:
 
 @dataclass(frozen=True)
 class NestedCode(KernelCode):
-    """What reduction/nested.cl.jinja prints.
+    """What reduction/nested.cl.jinja prints."""
 
-    Attributes:
-        real: OpenCL C type of everything but positions.
-        inner: The reduction of a pair, or None.
-        expr: The map of its results.
-        outer: The reduction over pairs.
-        inputs: Arrays of pairs: the inner one's, then those of ``expr``.
-        first: How many of them are the inner one's.
-        kinds: What each of them varies with: ``row``, ``column``, ``both``, ``neither``.
-        packed: Names of those that lie in panels.
-        values: How many values a pair has.
-        spread: Arrays of the outer one along the results' own axis.
-        spread_rows: Whether each of these varies with rows; else it lies in a panel.
-        mode: ``vectors``: a row's partials are vectors; ``scalars``; or ``spread``.
-        vector, unroll, tall: A tile's vectors of columns and rows.
-        strips: How many such rows take a panel one after another, while a cache holds it.
-        wide: Elements of a vector along the results' own axis.
-        across: Such vectors of a row, and ...
-        beside: ... those of which registers hold partials of all rows.
-        position: Whether the outer one asks for a pair's position.
-        scalars: The run-time numbers.
-        kept: Loops of batches.
-        maximum: The outer partial that is the largest exponent, where the others are sums of
-            exponentials; see `clprim.language.online_softmax`. Else "".
-        exponent: What assigns the exponent of a pair, and ...
-        factors: ... what every partial's exponentials are multiplied by, or "".
-    """
-
-    real: str
-    inner: FoldPart | None
-    expr: str
+    real: str  # OpenCL C type of everything but positions
+    inner: FoldPart | None  # The reduction of a pair, or None
+    expr: str  # The map of its results
     outer: FoldPart
-    inputs: tuple[OperandCode, ...]
-    first: int
+    inputs: tuple[OperandCode, ...]  # Arrays of pairs: the inner one's, then those of ``expr``
+    first: int  # How many of them are the inner one's
+    # What each of them varies with: ``row``, ``column``, ``both``, ``neither``
     kinds: tuple[str, ...]
-    packed: tuple[str, ...]
-    values: int
-    spread: tuple[OperandCode, ...]
-    spread_rows: tuple[bool, ...]
-    mode: str
-    vector: int
+    packed: tuple[str, ...]  # Names of those that lie in panels
+    values: int  # How many values a pair has
+    spread: tuple[OperandCode, ...]  # Arrays of the outer one along the results' own axis
+    spread_rows: tuple[bool, ...]  # Whether each of these varies with rows; else it lies in a panel
+    mode: str  # ``vectors``: a row's partials are vectors; ``scalars``; or ``spread``
+    vector: int  # A tile's vectors of columns and rows
     unroll: int
     tall: int
-    strips: int
-    wide: int
-    across: int
-    beside: int
-    position: bool
+    strips: int  # How many such rows take a panel one after another, while a cache holds it
+    wide: int  # Elements of a vector along the results' own axis
+    across: int  # Such vectors of a row, and
+    beside: int  # ... those of which registers hold partials of all rows
+    position: bool  # Whether the outer one asks for a pair's position
     scalars: tuple[ScalarCode, ...]
     kept: int
+    # The outer partial that is the largest exponent, where the others are sums of exponentials; see
+    # `clprim.language.online_softmax`. Else ""
     maximum: str = ""
-    exponent: str = ""
-    factors: tuple[str, ...] = ()
+    exponent: str = ""  # What assigns the exponent of a pair, and
+    factors: tuple[str, ...] = ()  # ... what every partial's exponentials are multiplied by, or ""
     partials: tuple[PartialCode, ...] = ()
 
 
 @dataclass(frozen=True)
 class NestedTile:
-    """How pairs are cut.
+    """How pairs are cut."""
 
-    Attributes:
-        vector, unroll, tall, strips, wide, across, beside, mode: See `NestedCode`.
-        per_group, groups: Tiles of rows of a work-item, and work-items.
-    """
-
-    vector: int
+    vector: int  # See `NestedCode`
     unroll: int
     tall: int
     strips: int
@@ -156,7 +116,7 @@ class NestedTile:
     across: int
     beside: int
     mode: str
-    per_group: int
+    per_group: int  # Tiles of rows of a work-item, and work-items
     groups: int
 
 
@@ -260,18 +220,7 @@ def _part(
     results: Mapping[str, str] | None = None,
     chain: int = PAIRS_CHAIN,
 ) -> FoldPart:
-    """What is printed of one of the two reductions.
-
-    Args:
-        definition: Which.
-        what: The call.
-        printed: Collects what is divided.
-        partials: dtypes of its partials.
-        side: ``inner`` or ``outer``.
-        steps: That take something in, one after another.
-        results: Types of what is stored, by names.
-        chain: How many of them make a chain.
-    """
+    """What is printed of one of the two reductions."""
     real = stored_type(what.real).value
     codes = tuple(partial_code(n, d, definition.family) for n, d in enumerate(partials))
     types = {f"x{n}": real for n in range(definition.inputs)}

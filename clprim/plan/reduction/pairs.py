@@ -38,22 +38,15 @@ SCALARS = 32
 
 @dataclass(frozen=True)
 class PairLoops:
-    """What the loops of a reduction over pairs are.
+    """What the loops of a reduction over pairs are."""
 
-    Attributes:
-        row, column: The kept loops that tiles span.
-        batch: The other kept ones, outermost first.
-        reduced: The reduced ones.
-        kinds: Of every input what it varies with: ``row``, ``column``, ``both`` or ``neither``.
-        moving: Whether the reduced loops move it.
-    """
-
-    row: Dim
+    row: Dim  # The kept loops that tiles span
     column: Dim
-    batch: tuple[Dim, ...]
+    batch: tuple[Dim, ...]  # The other kept ones, outermost first
     reduced: tuple[Dim, ...]
+    # Of every input what it varies with: ``row``, ``column``, ``both`` or ``neither``
     kinds: tuple[str, ...]
-    moving: tuple[bool, ...]
+    moving: tuple[bool, ...]  # Whether the reduced loops move it
 
     @property
     def steps(self) -> int:
@@ -188,15 +181,7 @@ def _local_schedule(folding: Folding, pairs: PairLoops) -> Schedule | None:
 def plan_pairs(
     folding: Folding, loops: FoldLoops, pairs: PairLoops, schedule: Schedule, nbytes: int
 ) -> tuple[tuple[KernelPlan, ...], dict[str, tuple[int, Any]]]:
-    """Plans the kernels, and the memory of panels.
-
-    Args:
-        folding: The operands.
-        loops: All loops.
-        pairs: What they are.
-        schedule: How they are cut.
-        nbytes: What a call moves.
-    """
+    """Plans the kernels, and the memory of panels."""
     traits, steps, space = folding.traits, pairs.steps, loops.space
     tile = schedule.vector * schedule.unroll
     panels = -(-pairs.column.size // (tile * schedule.lanes))

@@ -38,39 +38,24 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class ReductionPlan(Plan):
-    """One or two launches, and the memory between them.
+    """One or two launches, and the memory between them."""
 
-    Attributes:
-        schedule: How the work was cut, for explanations and tests.
-    """
-
-    schedule: Schedule = field(kw_only=True)
+    schedule: Schedule = field(kw_only=True)  # How the work was cut, for explanations and tests
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a device's traits make of a reduction.
-
-    Attributes:
-        folding, loops: Of it.
-        walk: What decides how it is cut.
-        pairs: How pairs are cut, if it is over pairs.
-        schedule: The one that the rule chooses.
-    """
+    """What a device's traits make of a reduction."""
 
     folding: Folding
     loops: FoldLoops
-    walk: Walk
-    pairs: tuple[PairLoops, Schedule] | None
-    schedule: Schedule
+    walk: Walk  # What decides how it is cut
+    pairs: tuple[PairLoops, Schedule] | None  # How pairs are cut, if it is over pairs
+    schedule: Schedule  # The one that the rule chooses
 
 
 def found_of(problem: Reduced, traits: DeviceTraits) -> Found:
-    """Returns what is known of a reduction on a device, which is found once.
-
-    Raises:
-        ShapeError: ``coord(d)`` of a dimension that is not there, a stride of half an element.
-    """
+    """Returns what is known of a reduction on a device, which is found once."""
     known = problem.found.get(traits)
     if known is None:
         known = problem.found[traits] = _found(problem, traits)
@@ -112,16 +97,7 @@ def _shape(walk: Walk) -> Schedule:
 def plan_reduction(
     problem: Reduced, traits: DeviceTraits, schedule: Schedule | None = None
 ) -> ReductionPlan:
-    """Plans one call.
-
-    Args:
-        problem: What to compute.
-        traits: Of the device.
-        schedule: How it is cut, where it is not over pairs; the rule's where left out.
-
-    Raises:
-        ShapeError: ``coord(d)`` of a dimension that is not there, a stride of half an element.
-    """
+    """Plans one call."""
     found = found_of(problem, traits)
     folding, loops, partials = found.folding, found.loops, problem.partials
     read, written = problem.read, problem.written

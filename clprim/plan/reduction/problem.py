@@ -19,33 +19,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reduced:
-    """What a call computes.
-
-    Attributes:
-        definition: The checked snippets.
-        shape: That the arrays broadcast to.
-        axes: That are reduced, sorted.
-        operands: The results with all dimensions of ``shape``, of size 1 along ``axes``; they hold
-            at least one element, while the reduced space may be empty.
-        inputs: Where the arrays lie, before broadcasting.
-        scalars: dtypes of the numbers.
-        partials: dtypes of what is accumulated.
-        scaling: Of every result.
-        results: As the user has them.
-        moved: Bytes that the whole call moves, where this is a part of one; else what it reads.
-        found: What devices' traits make of it, see `clprim.plan.reduction.planner`.
-    """
+    """What a call computes."""
 
     definition: ReductionDefinition
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # That the arrays broadcast to
     axes: tuple[int, ...]
+    # The results with all dimensions of ``shape``, of size 1 along ``axes``; they hold at least one
+    # element, while the reduced space may be empty
     operands: tuple[Operand, ...]
-    inputs: tuple[Operand, ...]
+    inputs: tuple[Operand, ...]  # Where the arrays lie, before broadcasting
     scalars: tuple[AnyDType, ...]
-    partials: tuple[AnyDType, ...]
+    partials: tuple[AnyDType, ...]  # dtypes of what is accumulated
     scaling: tuple[Scaling, ...]
-    results: tuple[Operand, ...] = ()
+    results: tuple[Operand, ...] = ()  # As the user has them
+    # Bytes that the whole call moves, where this is a part of one; else what it reads
     moved: int | None = None
+    # What devices' traits make of it, see `clprim.plan.reduction.planner`
     found: dict[DeviceTraits, Found] = field(default_factory=dict, compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -81,25 +70,16 @@ class Reduced:
 
 @dataclass(frozen=True)
 class ReductionClass:
-    """A class of reductions: those that one schedule is best for.
+    """A class of reductions: those that one schedule is best for."""
 
-    Attributes:
-        stored, value: dtypes of the first array and of the first partial.
-        inputs, partials: How many there are.
-        operations: Of an element, rounded up to a power of two.
-        along: Whether what lies side by side in memory is reduced.
-        row: Elements side by side that are all reduced, or all kept; exact up to 256.
-        reduced, kept: Elements of a result, and results, rounded up to a power of two.
-    """
-
-    stored: str
+    stored: str  # dtypes of the first array and of the first partial
     value: str
     inputs: int
     partials: int
-    operations: int
-    along: bool
-    row: int
-    reduced: int
+    operations: int  # Of an element, rounded up to a power of two
+    along: bool  # Whether what lies side by side in memory is reduced
+    row: int  # Elements side by side that are all reduced, or all kept; exact up to 256
+    reduced: int  # Elements of a result, and results, rounded up to a power of two
     kept: int
 
     @classmethod

@@ -20,40 +20,26 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the loops are cut.
+    """How the loops are cut."""
 
-    Attributes:
-        template: ``reduction/inner``, ``columns``, ``narrow``, ``lanes``, ``pairs`` and
-            ``pairs_local``.
-        vector, unroll: A work-item takes ``unroll`` vectors of ``vector`` elements at a time.
-        lanes, rows: Work-items of a group along the contiguous dimension, and across.
-        splits, chunk: The reduced space is cut into ``splits`` pieces of ``chunk`` elements.
-        per_group: Outputs (or tiles of outputs) that a work-group takes one after another.
-        groups: Work-groups, not counting splits.
-        finish_lanes: Work-items that merge the partials of one output in the second stage.
-        finish_vector, finish_unroll: Or so many vectors of outputs that one work-item merges.
-        fours: Whether four rows of ``reduce_columns`` make a step.
-        row_a_split: Whether every split is one whole row of the reduced space.
-        exact: Whether that row (or the whole reduced space) is one tile, without a remainder.
-        tall: Over pairs: rows of outputs of a work-item.
-    """
-
+    # ``reduction/inner``, ``columns``, ``narrow``, ``lanes``, ``pairs`` and ``pairs_local``
     template: str
-    vector: int = 1
+    vector: int = 1  # A work-item takes ``unroll`` vectors of ``vector`` elements at a time
     unroll: int = 1
-    lanes: int = 1
+    lanes: int = 1  # Work-items of a group along the contiguous dimension, and across
     rows: int = 1
-    splits: int = 1
+    splits: int = 1  # The reduced space is cut into ``splits`` pieces of ``chunk`` elements
     chunk: int = 1
-    per_group: int = 1
+    per_group: int = 1  # Outputs (or tiles of outputs) that a work-group takes one after another
     groups: int = 1
-    finish_lanes: int = 1
-    finish_vector: int = 1
+    finish_lanes: int = 1  # Work-items that merge the partials of one output in the second stage
+    finish_vector: int = 1  # Or so many vectors of outputs that one work-item merges
     finish_unroll: int = 1
-    fours: bool = False
-    row_a_split: bool = False
+    fours: bool = False  # Whether four rows of ``reduce_columns`` make a step
+    row_a_split: bool = False  # Whether every split is one whole row of the reduced space
+    # Whether that row (or the whole reduced space) is one tile, without a remainder
     exact: bool = False
-    tall: int = 1
+    tall: int = 1  # Over pairs: rows of outputs of a work-item
 
     @property
     def finish(self) -> Schedule:
@@ -85,30 +71,17 @@ class Cut:
 
 @dataclass(frozen=True)
 class Walk:
-    """What of a reduction decides how it is cut.
+    """What of a reduction decides how it is cut."""
 
-    Attributes:
-        space: The collapsed loops; operands ``0 … inputs - 1`` are the arrays that are read.
-        inputs: How many arrays are read.
-        itemsize: Bytes of the widest input's element.
-        vector_type: Type of the vectors that may be used, or None.
-        partial_bytes: Bytes of all partials of one output.
-        partials: How many partials there are.
-        summed: How many of them are sums, whose errors levels of accumulators bound.
-        combine_vectors: Whether they merge as vectors do.
-        nbytes: That the call moves, of which this reduction may be a part.
-        traits: Of the device.
-    """
-
-    space: Space
-    inputs: int
-    itemsize: int
-    vector_type: str | None
-    partial_bytes: int
-    partials: int
-    summed: int
-    combine_vectors: bool
-    nbytes: int
+    space: Space  # The collapsed loops; operands ``0 … inputs - 1`` are the arrays that are read
+    inputs: int  # How many arrays are read
+    itemsize: int  # Bytes of the widest input's element
+    vector_type: str | None  # Type of the vectors that may be used, or None
+    partial_bytes: int  # Bytes of all partials of one output
+    partials: int  # How many partials there are
+    summed: int  # How many of them are sums, whose errors levels of accumulators bound
+    combine_vectors: bool  # Whether they merge as vectors do
+    nbytes: int  # That the call moves, of which this reduction may be a part
     traits: DeviceTraits
 
     @cached_property
@@ -154,13 +127,7 @@ class Walk:
 
 
 def scheduled(walk: Walk, shape: Schedule, given: Cut | None = None) -> Schedule:
-    """Returns the schedule of a reduction.
-
-    Args:
-        walk: Of the reduction.
-        shape: What a work-item takes at a time, and which of a group stand side by side.
-        given: How the work is shared out, as far as accuracy allows; chosen where left out.
-    """
+    """Returns the schedule of a reduction."""
     traits = walk.traits
     chosen = _cut(walk, _fit(shape, walk.partial_bytes, traits), given)
     if chosen.splits == 1:

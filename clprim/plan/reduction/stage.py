@@ -43,22 +43,12 @@ def levels_of_pairs(steps: int, chain: int) -> tuple[int, bool]:
 
 @dataclass
 class Folding:
-    """One call of a `Reduction` or a `Scan`: its operands, and what its kernels have in common.
-
-    Attributes:
-        definition: The checked snippets.
-        results: Where the results go.
-        inputs: Where the inputs lie.
-        scalars: dtypes of the run-time scalars.
-        partials: dtypes of the partials.
-        scaling: Of every result.
-        traits: Of the device.
-    """
+    """One call of a `Reduction` or a `Scan`: its operands, and what its kernels have in common."""
 
     definition: ReductionDefinition
     results: Sequence[Operand]
     inputs: Sequence[Operand]
-    scalars: Sequence[AnyDType]
+    scalars: Sequence[AnyDType]  # dtypes of the run-time scalars
     partials: Sequence[AnyDType]
     scaling: Sequence[Scaling]
     traits: DeviceTraits
@@ -126,11 +116,7 @@ class Folding:
         return tuple(n for n in sorted(summed) if self.partials[n].kind not in "biu")
 
     def texts(self, *, finalized: bool = True) -> dict[str, Any]:
-        """Returns the snippets as kernels print them, by name, and the types that they divide in.
-
-        Args:
-            finalized: Whether what makes results of partials is one of them.
-        """
+        """Returns the snippets as they are printed, by name, and the types that they divide in."""
         definition, printed = self.definition, Printed()
         inputs = {f"x{n}": stored_type(d).value for n, d in enumerate(self.input_values)}
         partials = {p.name: p.value for p in self.partial_codes}
@@ -151,12 +137,7 @@ class Folding:
         }
 
     def _levels(self, schedule: Schedule) -> tuple[int, bool, bool]:
-        """How levels of accumulators keep chains of floating-point additions short.
-
-        Returns:
-            How many, whether the last of them keeps what is lost, and whether the accumulators
-            below them take four steps at a time.
-        """
+        """How many levels of accumulators, whether the last keeps what is lost, steps by four."""
         template = schedule.template
         vectors = self.definition.combine_componentwise or schedule.vector == 1
         if not self.summed or not vectors or schedule.exact:
@@ -198,12 +179,7 @@ class Folding:
         )
 
     def operands(self, along: Dim, across: Dim) -> tuple[tuple[OperandCode, ...], ...]:
-        """Returns inputs and results, which are followed along a loop each.
-
-        Args:
-            along: That vectors of inputs lie along.
-            across: That vectors of results lie along.
-        """
+        """Returns inputs and results, which are followed along a loop each."""
         inputs = tuple(
             OperandCode.of(f"x{k}", a.dtype, value, along.strides[k])
             for k, (a, value) in enumerate(zip(self.inputs, self.input_values, strict=True))
@@ -227,19 +203,7 @@ class Folding:
         kinds: tuple[str, ...] = (),
         packed: tuple[str, ...] = (),
     ) -> KernelPlan:
-        """Plans one kernel of a reduction.
-
-        Args:
-            schedule: How the work is cut.
-            loops: What the kernel walks over.
-            partial: Whether it stores partials for a second stage.
-            nbytes: What a launch reads and writes, for profiles.
-            flops: What it calculates, likewise.
-            global_size: Of the launch.
-            local_size: Likewise; by default what ``schedule`` says.
-            kinds: See `ReductionCode`.
-            packed: Likewise.
-        """
+        """Plans one kernel of a reduction."""
         definition = self.definition
         finish = schedule.template == "reduction/finish"
         draws = definition.draws and not finish

@@ -41,13 +41,9 @@ _SIZES = {"int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8, "double": 8}
 
 @dataclass(frozen=True)
 class ScanPlan(Plan):
-    """One or two launches, and the memory between them.
+    """One or two launches, and the memory between them."""
 
-    Attributes:
-        schedule: How the work was cut, for explanations and tests.
-    """
-
-    schedule: ScanSchedule = field(kw_only=True)
+    schedule: ScanSchedule = field(kw_only=True)  # How the work was cut, for explanations and tests
 
 
 def plan_scan(
@@ -63,23 +59,7 @@ def plan_scan(
     reverse: bool,
     traits: DeviceTraits,
 ) -> ScanPlan:
-    """Plans one call.
-
-    Args:
-        definition: The checked snippets.
-        shape: The broadcast shape of the inputs, and the shape of the results; not empty.
-        axis: Along which to scan, from 0.
-        results: Where the results go.
-        inputs: Where the inputs lie, before broadcasting.
-        scalars: dtypes of the run-time scalars.
-        partials: dtypes of the partials.
-        exclusive: Whether an element's result is what came before it.
-        reverse: Whether lines are walked from their end.
-        traits: Of the device.
-
-    Raises:
-        ShapeError: ``coord(d)`` of a dimension that is not there, a stride of half an element.
-    """
+    """Plans one call."""
     plain = [Scaling()] * len(results)
     folding = Folding(definition, results, inputs, scalars, partials, plain, traits)
     used = frozenset().union(*(s.used for s in definition.snippets))
@@ -109,20 +89,13 @@ def plan_scan(
 
 @dataclass(frozen=True)
 class _ScanLines:
-    """The loops of one call: outer ones, across neighbouring lines, and along a line.
-
-    Attributes:
-        kept: The outer ones.
-        across, line: The other two.
-        starts: Where each operand's first line begins.
-        along: Whether a line's elements lie closer together than neighbouring lines do.
-    """
+    """The loops of one call: outer ones, across neighbouring lines, and along a line."""
 
     kept: tuple[Dim, ...]
     across: Dim
     line: Dim
-    starts: tuple[int, ...]
-    along: bool
+    starts: tuple[int, ...]  # Where each operand's first line begins
+    along: bool  # Whether a line's elements lie closer together than neighbouring lines do
 
     @property
     def inner(self) -> Dim:

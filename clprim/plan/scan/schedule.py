@@ -11,25 +11,16 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class ScanSchedule:
-    """How the lines are cut.
+    """How the lines are cut."""
 
-    Attributes:
-        template: ``scan/vectors``, ``scan/columns`` or ``scan/group``.
-        vector: Elements side by side, of a line or of neighbouring lines.
-        lanes, each: Work-items of a group that share a line, and neighbours that each takes.
-        block: Elements after which a partial result begins anew.
-        chunk, pieces: Lines are cut into so many pieces of ``chunk`` elements.
-        per_group: Lines (or tiles of lines) that a work-group takes one after another.
-    """
-
-    template: str
-    vector: int
-    lanes: int
+    template: str  # ``scan/vectors``, ``scan/columns`` or ``scan/group``
+    vector: int  # Elements side by side, of a line or of neighbouring lines
+    lanes: int  # Work-items of a group that share a line, and neighbours that each takes
     each: int
-    block: int
-    chunk: int
+    block: int  # Elements after which a partial result begins anew
+    chunk: int  # Lines are cut into so many pieces of ``chunk`` elements
     pieces: int
-    per_group: int
+    per_group: int  # Lines (or tiles of lines) that a work-group takes one after another
 
 
 def choose_schedule(
@@ -42,17 +33,7 @@ def choose_schedule(
     partial_bytes: int,
     traits: DeviceTraits,
 ) -> ScanSchedule:
-    """Chooses the schedule of one scan.
-
-    Args:
-        length: Elements of a line.
-        lines: How many lines there are.
-        width: Of these, neighbours along the innermost loop across lines.
-        along: Whether a line's elements lie closer together than neighbouring lines do.
-        vector: Elements that vectors may take side by side, along that loop; 1 where none.
-        partial_bytes: Bytes of all partials of one element.
-        traits: Of the device.
-    """
+    """Chooses the schedule of one scan."""
     lanes, each, per_group = 1, 1, 1
     group = not traits.is_cpu and along and length >= 64
     if group:

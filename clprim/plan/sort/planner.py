@@ -54,40 +54,21 @@ _places = define_reduction(
 
 @dataclass(frozen=True)
 class SortCode(KernelCode):
-    """What the templates of sorting print.
+    """What the templates of sorting print."""
 
-    Attributes:
-        key: OpenCL C type of keys.
-        digit: Bits that are looked at at a time.
-        passes: How many times that is.
-        first: Whether elements are still in the order that they came in.
-        last: Whether keys are not needed any more.
-        ordered: Whether the least keys are kept in order, of a selection.
-        lanes: Keys that a selection looks at at a time.
-        items, each: Work-items that share a chunk, and elements of each of them.
-    """
-
-    key: str
-    digit: int
-    passes: int
-    first: bool
-    last: bool
-    ordered: bool = False
-    lanes: int = 1
-    items: int = 1
+    key: str  # OpenCL C type of keys
+    digit: int  # Bits that are looked at at a time
+    passes: int  # How many times that is
+    first: bool  # Whether elements are still in the order that they came in
+    last: bool  # Whether keys are not needed any more
+    ordered: bool = False  # Whether the least keys are kept in order, of a selection
+    lanes: int = 1  # Keys that a selection looks at at a time
+    items: int = 1  # Work-items that share a chunk, and elements of each of them
     each: int = 1
 
 
 def plan_order(lines: int, length: int, bits: int, key_bytes: int, traits: DeviceTraits) -> Plan:
-    """Plans the order of ``keys``, which may be lost, as 32-bit numbers in ``order``.
-
-    Args:
-        lines: How many lines there are; they are dense, and sorted each by itself.
-        length: Of a line, less than 2³¹.
-        bits: Of a key that may be set, the lowest ones.
-        key_bytes: 4 or 8, the size of a key.
-        traits: Of the device.
-    """
+    """Plans the order of ``keys``, which may be lost, as 32-bit numbers in ``order``."""
     cpu = traits.is_cpu
     if length <= SHORT[cpu]:
         return Plan((Sort(lines, length, 0, key_bytes, traits, 1).rank(),))
@@ -148,10 +129,8 @@ class Sort:
         last: bool = False,
         kept: tuple[int, int] | None = None,
     ) -> KernelPlan:
-        """One kernel; of buffers type, name in the kernel, name in the call, whether only read.
-
-        Of a selection, ``kept`` are how many keys are kept, and how many there is room for.
-        """
+        """One kernel; of buffers type, name in the kernel, name in the call, whether only read."""
+        # Of a selection, ``kept`` are how many keys are kept, and how many there is room for.
         parameters = [
             Parameter.memory(kind, f"{name}_memory", read_only=read)
             for kind, name, _, read in buffers

@@ -23,32 +23,16 @@ _INT32 = np.dtype(np.int32)
 
 
 def selects(length: int, k: int, traits: DeviceTraits) -> bool:
-    """Whether `plan_select` is for so many of a line's keys.
-
-    Args:
-        length: Of a line.
-        k: How many are asked for.
-        traits: Of the device.
-    """
+    """Whether `plan_select` is for so many of a line's keys."""
     return traits.is_cpu and length > SHORT[True] and 0 < k <= length // _PART
 
 
 def plan_select(
     lines: int, length: int, k: int, bits: int, key_bytes: int, traits: DeviceTraits
 ) -> Plan:
-    """Plans where the ``k`` least of ``keys`` lie: ``places``.
-
-    Where more than `ORDERED` are asked for, ``places`` are in the order of the line, and ``order``
-    says which of them comes first. Both are 32-bit numbers, k a line.
-
-    Args:
-        lines: How many lines there are; they are dense.
-        length: Of a line, less than 2³¹.
-        k: At most the length.
-        bits: Of a key that may be set, the lowest ones.
-        key_bytes: 4 or 8, the size of a key.
-        traits: Of the device.
-    """
+    """Plans where the ``k`` least of ``keys`` lie: ``places``."""
+    # Where more than `ORDERED` are asked for, ``places`` are in the order of the line, and
+    # ``order`` says which of them comes first. Both are 32-bit numbers, k a line.
     ordered = k <= ORDERED
     room = k if ordered else 2 * k
     key = np.dtype(f"u{key_bytes}")

@@ -24,39 +24,24 @@ Statements = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class WalkCode:
-    """How an axis of an image is cut into tiles, and transformed.
+    """How an axis of an image is cut into tiles, and transformed."""
 
-    Attributes:
-        step: From one tile to the next.
-        reads: Pixels of a tile.
-        size: Elements that they become.
-        statements: From d0, d1, … to v0, v1, ….
-    """
-
-    step: int
+    step: int  # From one tile to the next
     reads: int
     size: int
-    statements: Statements
+    statements: Statements  # From d0, d1, … to v0, v1, …
 
 
 @dataclass(frozen=True)
 class AxisCode:
-    """The transforms along one axis, as statements: (name, expression).
+    """The transforms along one axis, as statements: (name, expression)."""
 
-    Attributes:
-        m, r: Outputs of a tile, and taps.
-        walk: How an image is cut into tiles of inputs.
-        output: From p0, p1, … to r0, r1, ….
-        weight: From g0, g1, … to u0, u1, ….
-        shares: Which of these an element of a tile is multiplied by.
-    """
-
-    m: int
+    m: int  # Outputs of a tile, and taps
     r: int
-    walk: WalkCode
-    output: Statements
-    weight: Statements
-    shares: tuple[int, ...]
+    walk: WalkCode  # How an image is cut into tiles of inputs
+    output: Statements  # From p0, p1, … to r0, r1, …
+    weight: Statements  # From g0, g1, … to u0, u1, …
+    shares: tuple[int, ...]  # Which of these an element of a tile is multiplied by
 
     @property
     def size(self) -> int:
@@ -75,33 +60,21 @@ NO_AXIS = AxisCode(1, 1, WalkCode(1, 1, 1, ()), (), (), (0,))
 
 @dataclass(frozen=True)
 class WeightCode(KernelCode):
-    """What conv/winograd/weight.cl.jinja prints.
+    """What conv/winograd/weight.cl.jinja prints."""
 
-    Attributes:
-        value: Type of the transformed weight.
-        width: Elements of a vector.
-        tile_vectors: Vectors of outputs of a strip.
-        down, across: The transforms of both axes.
-        w: The weight.
-        digits: Whether outputs are numbers of three digits.
-        reads: What lies side by side in the weight, so that vectors are read: ``outputs``,
-            ``channels``, all ``taps`` of an output, or ``none`` of them.
-        backwards: Whether taps lie side by side in reverse.
-        shuffles: How a square of vectors is transposed in registers.
-        ahead: Channels before which weights are prefetched; 0: not.
-    """
-
-    value: str
+    value: str  # Type of the transformed weight
     width: int
-    tile_vectors: int
-    down: AxisCode
+    tile_vectors: int  # Vectors of outputs of a strip
+    down: AxisCode  # The transforms of both axes
     across: AxisCode
     w: OperandCode
-    digits: bool
+    digits: bool  # Whether outputs are numbers of three digits
+    # What lies side by side in the weight, so that vectors are read: ``outputs``, ``channels``, all
+    # ``taps`` of an output, or ``none`` of them
     reads: str
-    backwards: bool
-    shuffles: Shuffles | None
-    ahead: int
+    backwards: bool  # Whether taps lie side by side in reverse
+    shuffles: Shuffles | None  # How a square of vectors is transposed in registers
+    ahead: int  # Channels before which weights are prefetched; 0: not
 
     @property
     def run(self) -> int:
@@ -111,33 +84,25 @@ class WeightCode(KernelCode):
 
 @dataclass(frozen=True)
 class WinogradCode(ContractionCode):
-    """What conv/winograd/*.cl.jinja print; what a `ContractionCode` says of tiles is of the store.
+    """What conv/winograd/*.cl.jinja print; its `ContractionCode` is of the store."""
 
-    Attributes:
-        down, across: The transforms of both axes.
-        tile_rows, tile_vectors: Tiles × vectors of outputs that are summed up in registers.
-        planar_x: Whether the input's pixels of a row are neighbours, not its channels.
-        few: Whether channels do not fill a vector.
-        chain: Channels whose products are added up before they are added to what is there.
-        grouped: Whether transformed tiles lie as products take them, ``tile_rows`` of a block of
-            channels together.
-        weight: How weights are transformed where a kernel does so as it needs them.
-        direct: The weight as it is, for results that transforms do not hold.
-        lines_ahead: Lines of the next weights that are prefetched with every block of channels.
-        pixels_ahead: Lines of the next block's pixels that are, instead of where pixels are read.
-    """
-
-    down: AxisCode = NO_AXIS
+    down: AxisCode = NO_AXIS  # The transforms of both axes
     across: AxisCode = NO_AXIS
-    tile_rows: int = 1
+    tile_rows: int = 1  # Tiles × vectors of outputs that are summed up in registers
     tile_vectors: int = 1
-    planar_x: bool = False
-    few: bool = False
-    chain: int = 0
+    planar_x: bool = False  # Whether the input's pixels of a row are neighbours, not its channels
+    few: bool = False  # Whether channels do not fill a vector
+    chain: int = 0  # Channels whose products are added up before they are added to what is there
+    # Whether transformed tiles lie as products take them, ``tile_rows`` of a block of channels
+    # together
     grouped: bool = True
+    # How weights are transformed where a kernel does so as it needs them
     weight: WeightCode | None = None
+    # The weight as it is, for results that transforms do not hold
     direct: OperandCode | None = None
+    # Lines of the next weights that are prefetched with every block of channels
     lines_ahead: int = 0
+    # Lines of the next block's pixels that are, instead of where pixels are read
     pixels_ahead: int = 0
 
     @property
@@ -209,21 +174,7 @@ def winograd_code(
     ahead: bool,
     traits: DeviceTraits,
 ) -> WinogradCode:
-    """Returns what the kernels print, but for their parameters.
-
-    Args:
-        problem: The convolution as a contraction.
-        down: The transform along columns of pixels.
-        across: The transform along rows of pixels.
-        width: Elements of a vector.
-        tile_rows: Tiles that are summed up in registers.
-        tile_vectors: Vectors of outputs that are.
-        planar_x: Whether the input's pixels of a row are neighbours.
-        chain: Channels whose products are added up before they are added to what is there.
-        line: Elements of local memory for lines of transformed pixels.
-        ahead: Whether memory is prefetched before it is read or written.
-        traits: Of the device.
-    """
+    """Returns what the kernels print, but for their parameters."""
     planar = problem.near.output != 1 or problem.outputs == 1
     # A store takes the pixels of a tile's row, or as many as fill a vector.
     base = contraction_code(

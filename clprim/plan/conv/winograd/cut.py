@@ -15,24 +15,7 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class Cut:
-    """How the loops are cut.
-
-    Attributes:
-        code: What is printed.
-        image: What windows walk over.
-        groups: Of the convolution.
-        channels: Of a group.
-        tile_lines, tile_columns: Of an image.
-        tiles: Of all images.
-        block: Tiles that are transformed before they are multiplied.
-        chunk: Tiles of a block that are multiplied at a time.
-        vectors: Of outputs.
-        longest_run: Tiles side by side whose pixels are transformed at a time.
-        part_bytes: Of transformed weights that stay in a second cache beside the products.
-        workers: Work-groups of a kernel in which each has a scratch of its own.
-        kernels: How many there are; see `WinogradTile`.
-        itemsize: Of a sum.
-    """
+    """How the loops are cut."""
 
     code: WinogradCode
     image: Image
@@ -41,13 +24,13 @@ class Cut:
     tile_lines: int
     tile_columns: int
     tiles: int
-    block: int
-    chunk: int
+    block: int  # Tiles that are transformed before they are multiplied
+    chunk: int  # Tiles of a block that are multiplied at a time
     vectors: int
-    longest_run: int
-    part_bytes: int
-    workers: int
-    kernels: int
+    longest_run: int  # Tiles side by side whose pixels are transformed at a time
+    part_bytes: int  # Of transformed weights that stay in a second cache beside the products
+    workers: int  # Work-groups of a kernel in which each has a scratch of its own
+    kernels: int  # How many there are; see `WinogradTile`
     itemsize: int
 
     @staticmethod

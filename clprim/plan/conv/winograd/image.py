@@ -9,21 +9,14 @@ from clprim.plan.product.problem import Contraction
 
 @dataclass(frozen=True)
 class Image:
-    """The image that windows walk over.
+    """The image that windows walk over."""
 
-    Attributes:
-        start: Where its first pixel lies.
-        rows, columns: Its size.
-        rows_before, columns_before: Padding.
-        strides: Rows and columns from one window to the next.
-    """
-
-    start: int
+    start: int  # Where its first pixel lies
     rows: int
     columns: int
     rows_before: int
     columns_before: int
-    strides: tuple[int, int]
+    strides: tuple[int, int]  # Rows and columns from one window to the next
 
 
 def image_of(problem: Contraction) -> Image | None:

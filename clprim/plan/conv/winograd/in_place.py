@@ -28,13 +28,7 @@ from clprim.traits import DeviceTraits
 def plan_weight_in_place(
     problem: Contraction, cut: Cut, traits: DeviceTraits
 ) -> Iterator[KernelPlan]:
-    """Yields two kernels for every block of tiles.
-
-    Args:
-        problem: The convolution.
-        cut: How its loops are cut.
-        traits: Of the device.
-    """
+    """Yields two kernels for every block of tiles."""
     weight = weight_code(problem, cut.code)
     code = replace(
         cut.code,

@@ -24,13 +24,7 @@ from clprim.traits import DeviceTraits
 
 
 def plan_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> Plan:
-    """Plans the kernels of an applicable convolution, see `winograd_applicable`.
-
-    Args:
-        problem: The convolution; nothing of it may be empty.
-        traits: Of the device.
-        tile: How the loops are cut.
-    """
+    """Plans the kernels of an applicable convolution, see `winograd_applicable`."""
     image = image_of(problem)
     assert image is not None
     down, across = transforms_of(problem, tile.outputs)
@@ -105,11 +99,9 @@ def _lines_of_a_row(problem: Contraction, cut: Cut) -> int:
 
 
 def _pixels_ahead(problem: Contraction, cut: Cut) -> int:
-    """How many lines of the next block's pixels a step of the products prefetches.
-
-    So many that they are near when the block begins; none where they would not stay near, or lie
-    apart, as planes do, where a prefetch costs as much as it gains.
-    """
+    """How many lines of the next block's pixels a step of the products prefetches."""
+    # So many that they are near when the block begins; none where they would not stay near, or lie
+    # apart, as planes do, where a prefetch costs as much as it gains.
     code = cut.code
     if not code.ahead or code.planar_x or code.few:
         return 0

@@ -27,52 +27,31 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class LocalWeightCode(KernelCode):
-    """What conv/winograd/local_weight.cl.jinja prints.
+    """What conv/winograd/local_weight.cl.jinja prints."""
 
-    Attributes:
-        value: Type of the transformed weight.
-        down, across: The transforms of both axes.
-        w: The weight.
-        strip: Outputs that lie side by side in the transformed weight.
-        digits: Whether outputs are numbers of three digits.
-        items: Work-items of a group.
-    """
-
-    value: str
-    down: AxisCode
+    value: str  # Type of the transformed weight
+    down: AxisCode  # The transforms of both axes
     across: AxisCode
     w: OperandCode
-    strip: int
-    digits: bool
+    strip: int  # Outputs that lie side by side in the transformed weight
+    digits: bool  # Whether outputs are numbers of three digits
     items: int
 
 
 @dataclass(frozen=True)
 class WinogradLocalCode(StoringCode):
-    """What conv/winograd/local.cl.jinja prints; its store takes one element at a time.
+    """What conv/winograd/local.cl.jinja prints; its store takes one element at a time."""
 
-    Attributes:
-        down, across: The transforms of both axes.
-        x: The input.
-        along: What neighbouring work-items read: ``channels`` or ``tiles``.
-        planar: Whether they store neighbouring tiles, not outputs.
-        tile: How the group cuts its loops.
-        lanes: Elements of a vector of products.
-        unroll: Channels that the inner loop takes at a time.
-        digits: Whether outputs are numbers of three digits.
-        direct: The weight as it is, for results that transforms do not hold.
-    """
-
-    down: AxisCode
+    down: AxisCode  # The transforms of both axes
     across: AxisCode
     x: OperandCode
-    along: str
-    planar: bool
-    tile: WinogradLocalTile
-    lanes: int
-    unroll: int
-    digits: bool
-    direct: OperandCode
+    along: str  # What neighbouring work-items read: ``channels`` or ``tiles``
+    planar: bool  # Whether they store neighbouring tiles, not outputs
+    tile: WinogradLocalTile  # How the group cuts its loops
+    lanes: int  # Elements of a vector of products
+    unroll: int  # Channels that the inner loop takes at a time
+    digits: bool  # Whether outputs are numbers of three digits
+    direct: OperandCode  # The weight as it is, for results that transforms do not hold
 
     @property
     def elements(self) -> int:
@@ -111,13 +90,7 @@ class WinogradLocalCode(StoringCode):
 
 
 def plan_local(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTile) -> Plan:
-    """Plans the two kernels of a convolution: the first one transforms its weight.
-
-    Args:
-        problem: The convolution; nothing of it may be empty.
-        traits: Of the device.
-        tile: How the loops are cut; it fits.
-    """
+    """Plans the two kernels of a convolution: the first one transforms its weight."""
     image = image_of(problem)
     assert image is not None
     code = _code(problem, tile, traits)
@@ -223,10 +196,8 @@ def _output_numbers(problem: Contraction, code: WinogradLocalCode) -> dict[str, 
 def _weight(
     problem: Contraction, code: WinogradLocalCode, strips: int, depth: int, packed: int
 ) -> KernelPlan:
-    """The kernel that transforms the weight, to [group][strip][channel][element][output].
-
-    Channels and outputs that are not there become zeros.
-    """
+    """The kernel that transforms the weight, to [group][strip][channel][element][output]."""
+    # Channels and outputs that are not there become zeros.
     w, strip = problem.packed, code.tile.strip
     operand = OperandCode.of("w", w.dtype, problem.value, 0)
     weight = LocalWeightCode(

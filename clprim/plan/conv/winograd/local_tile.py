@@ -39,22 +39,14 @@ LEAST_GAIN = 1.1
 
 @dataclass(frozen=True)
 class WinogradLocalTile:
-    """How a work-group cuts its loops; every size is a power of two.
+    """How a work-group cuts its loops; every size is a power of two."""
 
-    Attributes:
-        outputs: Rows and columns of outputs of a tile, m; 1 along an axis with one tap.
-        tiles: Of a group.
-        strip: Outputs of a group.
-        rows, columns: Tiles × outputs whose products, of one element, a work-item sums up.
-        steps: Channels that are in local memory at a time.
-    """
-
-    outputs: int
+    outputs: int  # Rows and columns of outputs of a tile, m; 1 along an axis with one tap
     tiles: int
     strip: int
-    rows: int
+    rows: int  # Tiles × outputs whose products, of one element, a work-item sums up
     columns: int
-    steps: int
+    steps: int  # Channels that are in local memory at a time
 
     @property
     def item_rows(self) -> int:
@@ -67,20 +59,11 @@ class WinogradLocalTile:
         return self.strip // self.columns
 
     def items(self, elements: int) -> int:
-        """Returns the work-items of a group.
-
-        Args:
-            elements: Of a transformed tile.
-        """
+        """Returns the work-items of a group."""
         return elements * self.item_rows * self.item_columns
 
     def local(self, elements: int, width: int) -> int:
-        """Returns the elements of local memory: both operands, and in their place some products.
-
-        Args:
-            elements: Of a transformed tile.
-            width: Elements of a vector.
-        """
+        """Returns the elements of local memory: both operands, and in their place some products."""
         products = self.tiles * self.item_columns * width
         return elements * max(self.steps * (self.tiles + self.strip), products)
 
@@ -126,10 +109,8 @@ def fits_local(tile: WinogradLocalTile, problem: Contraction, traits: DeviceTrai
 
 
 def pays_local(problem: Contraction, traits: DeviceTraits) -> bool:
-    """Whether the rule's tile promises enough beside sums of products.
-
-    Not where those need no local memory, which delivers half of what is multiplied here.
-    """
+    """Whether the rule's tile promises enough beside sums of products."""
+    # Not where those need no local memory, which delivers half of what is multiplied here.
     if suits_sub_groups(problem, traits):
         return False
     sums = math.prod(problem.lanes) * math.prod(problem.depths) * problem.outputs

@@ -15,12 +15,7 @@ from clprim.plan.product.problem import Contraction, Packed, index_of
 
 
 def weight_code(problem: Contraction, code: WinogradCode) -> WeightCode:
-    """Returns what prints the transform, but for its parameters.
-
-    Args:
-        problem: The convolution.
-        code: Of the kernels that read what is transformed.
-    """
+    """Returns what prints the transform, but for its parameters."""
     w = problem.packed
     operand = OperandCode.of("w", w.dtype, problem.value, 2)
     reads = _side_by_side(problem, w, code.width)
@@ -89,11 +84,9 @@ def direct_memory(problem: Contraction, code: WinogradCode) -> Arguments:
 
 
 def plan_weight(problem: Contraction, code: WinogradCode, cut: Cut) -> tuple[KernelPlan, int]:
-    """Plans the kernel that transforms the weight once; returns also how many elements that gives.
-
-    They lie as [group][strip][element][channel][output] for the fused kernel, whose blocks meet
-    strip after strip, and as [group][element][strip][channel][output] for the others.
-    """
+    """Plans the kernel that transforms the weight once, and how many elements that gives."""
+    # They lie as [group][strip][element][channel][output] for the fused kernel, whose blocks meet
+    # strip after strip, and as [group][element][strip][channel][output] for the others.
     weight, w = weight_code(problem, code), problem.packed
     run = round_up(-(-cut.channels // ITEMS), code.width)
     numbers = {

@@ -36,13 +36,7 @@ _NO_STORE: dict[str, Any] = {
 
 
 def plan_staged(problem: Contraction, cut: Cut, traits: DeviceTraits) -> Iterator[KernelPlan]:
-    """Yields three kernels for every block of tiles.
-
-    Args:
-        problem: The convolution.
-        cut: How its loops are cut.
-        traits: Of the device.
-    """
+    """Yields three kernels for every block of tiles."""
     for begin in range(0, cut.tiles, cut.block):
         end = min(begin + cut.block, cut.tiles)
         yield plan_input(problem, cut, begin, end, traits)

@@ -47,20 +47,14 @@ MOVED, NEAR_LINE, FAR_LINE = 13.0, 8.0, 28.0
 
 @dataclass(frozen=True)
 class WinogradTile:
-    """How the loops are cut.
+    """How the loops are cut."""
 
-    Attributes:
-        outputs: Rows and columns of outputs of a tile, m; 1 along an axis with one tap.
-        rows, vectors: Tiles × vectors of outputs whose products are summed up in registers.
-        tiles: Of a block that is transformed before it is multiplied.
-        kernels: 1, and blocks stay in a second cache; 3, one after another; or 2, and weights are
-            transformed where products need them, in a second cache.
-    """
-
-    outputs: int
-    rows: int
+    outputs: int  # Rows and columns of outputs of a tile, m; 1 along an axis with one tap
+    rows: int  # Tiles × vectors of outputs whose products are summed up in registers
     vectors: int
-    tiles: int
+    tiles: int  # Of a block that is transformed before it is multiplied
+    # 1, and blocks stay in a second cache; 3, one after another; or 2, and weights are transformed
+    # where products need them, in a second cache
     kernels: int
 
     @property
@@ -76,12 +70,7 @@ def winograd_applicable(problem: Contraction, traits: DeviceTraits) -> bool:
 
 
 def admitted(problem: Contraction, *, chains: bool) -> tuple[int, ...]:
-    """Returns the outputs of tiles that have a transform and no larger error than is allowed.
-
-    Args:
-        problem: The convolution.
-        chains: Whether channels are added up in chains, as `chain_of` says.
-    """
+    """Returns the outputs of tiles that have a transform and no larger error than is allowed."""
     image = image_of(problem)
     if problem.value.kind != "f" or problem.depths[2] <= 0 or image is None:
         return ()
@@ -326,11 +315,9 @@ def _chunks(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> i
 
 
 def _register_tile(tiles: int, vectors: int, traits: DeviceTraits, shares: int) -> tuple[int, int]:
-    """Tiles × vectors of outputs that fill the registers and leave little over at the ends.
-
-    A step of k costs a product for each sum, as much for each load of what they share, and one
-    for itself.
-    """
+    """Tiles × vectors of outputs that fill the registers and leave little over at the ends."""
+    # A step of k costs a product for each sum, as much for each load of what they share, and one
+    # for itself.
     registers = traits.vector_registers
 
     def cost(tile: tuple[int, int]) -> float:

@@ -57,30 +57,17 @@ class Sum:
 
 @dataclass(frozen=True)
 class Linear:
-    """A product with a matrix as a sequence of sums that share what they have in common.
+    """A product with a matrix as a sequence of sums that share what they have in common."""
 
-    Attributes:
-        steps: In order; they read inputs and earlier steps.
-        inputs, outputs: Names.
-    """
-
-    steps: tuple[Sum, ...]
+    steps: tuple[Sum, ...]  # In order; they read inputs and earlier steps
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
     @staticmethod
     def of(matrix: Matrix, source: str, result: str) -> Linear:
-        """Returns the steps of ``matrix · source``, with names such as ``d0`` and ``v0``.
-
-        Points ±p give pairs of rows that differ in the sign of every other element, which share an
-        even and an odd part, or pairs of columns, whose operands are only seen as sum and
-        difference.
-
-        Args:
-            matrix: Its rows are the results.
-            source: What names of inputs begin with.
-            result: What names of results begin with.
-        """
+        """Returns the steps of ``matrix · source``, with names such as ``d0`` and ``v0``."""
+        # Points ±p give pairs of rows that share an even and an odd part, or pairs of columns whose
+        # operands are only seen as sum and difference.
         inputs = tuple(f"{source}{k}" for k in range(len(matrix[0])))
         outputs = tuple(f"{result}{k}" for k in range(len(matrix)))
         steps: list[Sum] = []
@@ -107,24 +94,16 @@ class Linear:
 
 @dataclass(frozen=True)
 class Transform:
-    """F(m, r): ``m`` outputs of ``r`` taps by ``m + r − 1`` products; of a stride s by s·m + r − s.
-
-    Attributes:
-        m, r: Outputs and taps.
-        output: Aᵀ, of m rows.
-        weight: G, a row for each weight that differs from all others.
-        input: Bᵀ, a row for each product.
-        shares: Which row of G a product takes; products that share one follow each other.
-        stride: Inputs from one window to the next.
-    """
+    """F(m, r): ``m`` outputs of ``r`` taps by ``m + r − 1`` products; s·m + r − s of a stride s."""
 
     m: int
     r: int
     output: Matrix
-    weight: Matrix
-    input: Matrix
+    weight: Matrix  # G, a row for each weight that differs from all others
+    input: Matrix  # Bᵀ, a row for each product
+    # Which row of G a product takes; products that share one follow each other
     shares: tuple[int, ...]
-    stride: int = 1
+    stride: int = 1  # Inputs from one window to the next
 
     @property
     def size(self) -> int:
@@ -148,10 +127,8 @@ class Transform:
 
     @cached_property
     def most_growth(self) -> float:
-        """`growth` with the taps g that have most of it, such as those of a mean, of length 1.
-
-        The root of the largest of Σ_ik Aᵀ²[i, k] · (G g)²[k] · |Bᵀ[k]|² / m.
-        """
+        """`growth` with the taps g that have most of it, such as those of a mean, of length 1."""
+        # The root of the largest of Σ_ik Aᵀ²[i, k] · (G g)²[k] · |Bᵀ[k]|² / m.
         output, weight, data = (
             np.array([[0.0 if f is _BETWEEN else float(f) for f in row] for row in matrix])
             for matrix in (self.output, self.weight, self.input)
@@ -162,11 +139,9 @@ class Transform:
 
     @cached_property
     def growth(self) -> float:
-        """By how much rounding errors of products outgrow those of the sum of ``r`` products.
-
-        Of independent random numbers: the root of the mean over outputs of
-        Σ_k Aᵀ²[i, k] · |G[k]|² · |Bᵀ[k]|² / r.
-        """
+        """By how much rounding errors of products outgrow those of the sum of ``r`` products."""
+        # Of independent random numbers: the root of the mean over outputs of Σ_k Aᵀ²[i, k] ·
+        # |G[k]|² · |Bᵀ[k]|² / r.
         weight, data = (
             [sum(f * f for f in row if f is not _BETWEEN) for row in matrix]
             for matrix in (self.weight, self.input)
@@ -183,13 +158,7 @@ class Transform:
 
 @lru_cache(maxsize=64)
 def transform(m: int, r: int, stride: int = 1) -> Transform:
-    """Returns F(m, r); ``r`` = 1 transforms nothing.
-
-    Args:
-        m: Outputs.
-        r: Taps; ``m`` and those of a phase are together at most 10.
-        stride: Inputs from one window to the next.
-    """
+    """Returns F(m, r); ``r`` = 1 transforms nothing."""
     if stride > 1:
         return _phases(m, r, stride)
     if r == 1:
@@ -248,18 +217,8 @@ def relative_error(
     chain: int | None = None,
     random_taps: bool = False,
 ) -> float:
-    """Returns the root mean square error of a convolution, relative to that of its result.
-
-    An upper estimate for independent inputs and any taps, no bound for the worst inputs.
-
-    Args:
-        rows: The transform along columns of pixels.
-        columns: The transform along rows of pixels.
-        channels: That are summed up.
-        unit: Unit roundoff of the sums: 2⁻²⁴ of float32.
-        chain: Channels that are, before they are added to those before; all, where left out.
-        random_taps: Whether taps are independent as well.
-    """
+    """Returns the root mean square error of a convolution, relative to that of its result."""
+    # An upper estimate for independent inputs and any taps, no bound for the worst inputs.
     growth = math.prod(t.growth if random_taps else t.most_growth for t in (rows, columns))
     chain = min(chain or channels, channels)
     additions = chain + (-(-channels // chain) if chain < channels else 0)

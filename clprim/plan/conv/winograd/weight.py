@@ -37,13 +37,7 @@ from clprim.traits import DeviceTraits
 
 
 def plan_weight(p: Convolution, traits: DeviceTraits, tile: WeightTile) -> Plan:
-    """Plans the kernels of an applicable gradient, see `weight_applicable`.
-
-    Args:
-        p: The gradient; nothing of it may be empty.
-        traits: Of the device.
-        tile: How the loops are cut.
-    """
+    """Plans the kernels of an applicable gradient, see `weight_applicable`."""
     cut = WeightCut.of(p, tile, traits)
     # The first one's channels are the lanes of vectors.
     names = ("gradients", "inputs") if cut.swapped else ("inputs", "gradients")

@@ -11,32 +11,20 @@ from clprim.plan.pointwise.code import Shuffles
 
 @dataclass(frozen=True)
 class ImageCode:
-    """How an image is transformed, as conv/winograd/_parts.cl.jinja prints it.
+    """How an image is transformed, as conv/winograd/_parts.cl.jinja prints it."""
 
-    Attributes:
-        name: Of what it becomes: ``inputs`` or ``gradients``.
-        value: Type of what is transformed.
-        width: Elements of a vector.
-        walk_down, walk_across: How images are cut into tiles.
-        planar_x: Whether the image's pixels of a row are neighbours, not its channels.
-        few: Whether channels do not fill a vector.
-        ahead: Whether memory is prefetched before it is read.
-        x: The image.
-        shuffles: How a square of vectors is transposed in registers.
-        numbers: Where a kernel transforms both images, what it knows as ``inputs_x_rows`` and the
-            transform as ``x_rows``.
-    """
-
-    name: str
-    value: str
+    name: str  # Of what it becomes: ``inputs`` or ``gradients``
+    value: str  # Type of what is transformed
     width: int
-    walk_down: WalkCode
+    walk_down: WalkCode  # How images are cut into tiles
     walk_across: WalkCode
-    planar_x: bool
-    few: bool
-    ahead: int
+    planar_x: bool  # Whether the image's pixels of a row are neighbours, not its channels
+    few: bool  # Whether channels do not fill a vector
+    ahead: int  # Whether memory is prefetched before it is read
     x: OperandCode
-    shuffles: Shuffles | None
+    shuffles: Shuffles | None  # How a square of vectors is transposed in registers
+    # Where a kernel transforms both images, what it knows as ``inputs_x_rows`` and the transform as
+    # ``x_rows``
     numbers: tuple[str, ...] = ()
     grouped: bool = False
 
@@ -48,35 +36,23 @@ class ImageCode:
 
 @dataclass(frozen=True)
 class GradientCode(KernelCode):
-    """What conv/winograd/weight_*.cl.jinja print, each a part of it.
-
-    Attributes:
-        value: Type of sums.
-        width: Elements of a vector.
-        down, across: The transforms of both axes; only those of results are printed.
-        tile_rows, tile_vectors: Factors × vectors of lanes that are summed up in registers; lanes
-            are channels and factors outputs, or the other way round.
-        images: What is transformed.
-        panel: Elements of local memory for that.
-        ahead: Whether the next element's tiles are prefetched.
-        y: The result, where it is stored.
-        side_by_side: Whether lanes are neighbours in it, as in a vector.
-        beta: Whether the old result takes part.
-        operands: Input and gradient as they are, for results that transforms do not hold.
-    """
+    """What conv/winograd/weight_*.cl.jinja print, each a part of it."""
 
     value: str
     width: int
-    down: AxisCode
+    down: AxisCode  # The transforms of both axes; only those of results are printed
     across: AxisCode
+    # Factors × vectors of lanes that are summed up in registers; lanes are channels and factors
+    # outputs, or the other way round
     tile_rows: int = 1
     tile_vectors: int = 1
     images: tuple[ImageCode, ...] = ()
-    panel: int = 0
-    ahead: bool = False
-    y: OperandCode | None = None
-    side_by_side: bool = False
-    beta: bool = False
+    panel: int = 0  # Elements of local memory for that
+    ahead: bool = False  # Whether the next element's tiles are prefetched
+    y: OperandCode | None = None  # The result, where it is stored
+    side_by_side: bool = False  # Whether lanes are neighbours in it, as in a vector
+    beta: bool = False  # Whether the old result takes part
+    # Input and gradient as they are, for results that transforms do not hold
     operands: tuple[OperandCode, ...] = ()
 
     @property

@@ -18,43 +18,21 @@ FAR = 16.0
 
 @dataclass(frozen=True)
 class WeightTile:
-    """How the loops are cut.
+    """How the loops are cut."""
 
-    Attributes:
-        gradients: Rows and columns of the other gradient that a tile has, m; 1 along an axis with
-            one tap.
-        rows, vectors: Outputs × vectors of channels that are summed up in registers; rows divide a
-            vector.
-        tiles: That are transformed before they are multiplied.
-        kernels: 2 where one kernel transforms and multiplies, and the other adds up what its
-            workers found; 3 where images are transformed by kernels of their own.
-    """
-
+    # Rows and columns of the other gradient that a tile has, m; 1 along an axis with one tap
     gradients: int
-    rows: int
+    rows: int  # Outputs × vectors of channels that are summed up in registers; rows divide a vector
     vectors: int
-    tiles: int
+    tiles: int  # That are transformed before they are multiplied
+    # 2 where one kernel transforms and multiplies, and the other adds up what its workers found; 3
+    # where images are transformed by kernels of their own
     kernels: int
 
 
 @dataclass(frozen=True)
 class WeightCut:
-    """The numbers of a gradient; see `WeightTile`.
-
-    Attributes:
-        width: Elements of a vector.
-        down, across: The transforms.
-        lines, columns: Tiles of an image.
-        tiles: Of all images.
-        block: That are transformed before they are multiplied.
-        channels, outputs: Of a group.
-        swapped: Whether outputs are the lanes of vectors, and channels the rows.
-        groups: Of the convolution.
-        rows, vectors: Of the tile.
-        workers: Work-groups that multiply.
-        part_bytes: Of products that a worker sums up at a time: they stay in its second cache.
-        fused: Whether each of them transforms tiles of its own.
-    """
+    """The numbers of a gradient; see `WeightTile`."""
 
     width: int
     down: Transform
@@ -62,16 +40,16 @@ class WeightCut:
     lines: int
     columns: int
     tiles: int
-    block: int
+    block: int  # That are transformed before they are multiplied
     channels: int
     outputs: int
-    swapped: bool
+    swapped: bool  # Whether outputs are the lanes of vectors, and channels the rows
     groups: int
     rows: int
     vectors: int
     workers: int
-    part_bytes: int
-    fused: bool
+    part_bytes: int  # Of products that a worker sums up at a time: they stay in its second cache
+    fused: bool  # Whether each of them transforms tiles of its own
 
     @staticmethod
     def of(p: Convolution, tile: WeightTile, traits: DeviceTraits) -> WeightCut:
@@ -154,11 +132,9 @@ class WeightCut:
 
     @cached_property
     def part(self) -> tuple[int, int]:
-        """Strips of lanes and blocks of factors that are multiplied at a time.
-
-        Few large parts read tiles least often; but their products are to stay near, and no worker
-        shall wait for the last one.
-        """
+        """Strips of lanes and blocks of factors that are multiplied at a time."""
+        # Few large parts read tiles least often; but their products are to stay near, and no worker
+        # shall wait for the last one.
         if self.fused:
             return self.strips, self.blocks
         a_product = 4 * self.elements * self.rows * self.vectors * self.width

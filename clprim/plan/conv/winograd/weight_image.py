@@ -18,25 +18,15 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class Image:
-    """What is transformed.
-
-    Attributes:
-        code: How.
-        place: Where it lies.
-        buffer: Whose it is.
-        shape: Of all of it.
-        channels: Of a group.
-        numbers: What the transform needs to know.
-        panel: Elements of local memory for lines of transformed pixels.
-    """
+    """What is transformed."""
 
     code: ImageCode
     place: Place
     buffer: str
     shape: tuple[int, int, int, int]
     channels: int
-    numbers: dict[str, int]
-    panel: int
+    numbers: dict[str, int]  # What the transform needs to know
+    panel: int  # Elements of local memory for lines of transformed pixels
 
 
 def image_of(p: Convolution, cut: WeightCut, name: str, traits: DeviceTraits) -> Image:

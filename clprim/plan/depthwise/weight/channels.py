@@ -34,31 +34,19 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class GradientChannelsTile:
-    """What a table keeps of this strategy.
+    """What a table keeps of this strategy."""
 
-    Attributes:
-        columns: Of the gradient that share the vectors of x below them.
-        vectors: Vectors of channels that take turns at a place; local memory keeps their sums.
-        items: Work-items a compute unit; each has splits of its own.
-    """
-
-    columns: int
-    vectors: int
-    items: int
+    columns: int  # Of the gradient that share the vectors of x below them
+    vectors: int  # Vectors of channels that take turns at a place; local memory keeps their sums
+    items: int  # Work-items a compute unit; each has splits of its own
 
 
 @dataclass(frozen=True)
 class GradientChannelsCode(UnrolledGradientCode):
-    """What depthwise/weight/channels.cl.jinja prints.
+    """What depthwise/weight/channels.cl.jinja prints."""
 
-    Attributes:
-        columns: Of the gradient that are taken at once.
-        taps_rows: Rows of taps that are summed up at once.
-        sums: Elements of local memory.
-    """
-
-    columns: int
-    taps_rows: int
+    columns: int  # Of the gradient that are taken at once
+    taps_rows: int  # Rows of taps that are summed up at once
     sums: int
 
 
@@ -95,13 +83,7 @@ def _sums(what: DepthwiseGradient, traits: DeviceTraits) -> tuple[int, int, int,
 def plan_gradient_channels(
     what: DepthwiseGradient, traits: DeviceTraits, tile: GradientChannelsTile
 ) -> Plan:
-    """Plans the kernels of an applicable gradient, see `gradient_channels_applicable`.
-
-    Args:
-        what: The gradient; nothing of it may be empty.
-        traits: Of the device.
-        tile: One that fits.
-    """
+    """Plans the kernels of an applicable gradient, see `gradient_channels_applicable`."""
     width = _most(what, traits)
     h, v = what.rows, what.columns
     vectors = -(-what.channels // width)

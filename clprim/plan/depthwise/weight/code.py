@@ -33,31 +33,19 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class DepthwiseGradient:
-    """What to compute.
-
-    Attributes:
-        name: For kernels and messages.
-        images: How many.
-        channels: Of the result of the convolution.
-        multiplier: Outputs of an input channel.
-        rows, columns: The axes of the convolution.
-        value: dtype that sums are added up in.
-        x: The input of the convolution.
-        grad: The gradient in its result.
-        y: The gradient in the weight; its images are channels.
-        beta: Whether ``beta`` times the old result is added, with beta the call's scalar 0.
-    """
+    """What to compute."""
 
     name: str
     images: int
-    channels: int
-    multiplier: int
-    rows: Line
+    channels: int  # Of the result of the convolution
+    multiplier: int  # Outputs of an input channel
+    rows: Line  # The axes of the convolution
     columns: Line
-    value: AnyDType
-    x: Place
-    grad: Place
-    y: Place
+    value: AnyDType  # dtype that sums are added up in
+    x: Place  # The input of the convolution
+    grad: Place  # The gradient in its result
+    y: Place  # The gradient in the weight; its images are channels
+    # Whether ``beta`` times the old result is added, with beta the call's scalar 0
     beta: bool = False
 
     @property
@@ -115,31 +103,20 @@ def gradient_of(p: Convolution) -> DepthwiseGradient | None:
 
 @dataclass(frozen=True)
 class GradientCode(KernelCode):
-    """What kernels that sum up splits print in common.
+    """What kernels that sum up splits print in common."""
 
-    Attributes:
-        value: Type that sums are added up in.
-        x, grad: The operands.
-    """
-
-    value: str
+    value: str  # Type that sums are added up in
     x: OperandCode
     grad: OperandCode
 
 
 @dataclass(frozen=True)
 class FinishCode(KernelCode):
-    """What depthwise/weight/finish.cl.jinja prints.
+    """What depthwise/weight/finish.cl.jinja prints."""
 
-    Attributes:
-        value: Type that sums are added up in.
-        y: The result.
-        beta: Whether the old result takes part.
-    """
-
-    value: str
+    value: str  # Type that sums are added up in
     y: OperandCode
-    beta: bool
+    beta: bool  # Whether the old result takes part
 
 
 def gradient_arguments(what: DepthwiseGradient) -> Arguments:
@@ -165,13 +142,7 @@ def gradient_arguments(what: DepthwiseGradient) -> Arguments:
 
 
 def gradient_code(what: DepthwiseGradient, found: Arguments, along: str) -> dict[str, Any]:
-    """Returns the fields of a `GradientCode`.
-
-    Args:
-        what: The gradient.
-        found: Its parameters.
-        along: The axis of neighbouring lanes.
-    """
+    """Returns the fields of a `GradientCode`."""
     x = OperandCode.of("x", what.x.dtype, what.value, getattr(what.x, along))
     grad = OperandCode.of("grad", what.grad.dtype, what.value, getattr(what.grad, along))
     return {
@@ -238,18 +209,7 @@ def gradient_plan(
     splits: int,
     traits: DeviceTraits,
 ) -> Plan:
-    """Returns the kernel that sums up splits, and the one that adds these up.
-
-    Args:
-        what: The gradient.
-        template: Of the former.
-        code: What it prints.
-        found: Its arguments.
-        sizes: Work-items that are needed.
-        local: Those of a work-group.
-        splits: How many.
-        traits: Of the device.
-    """
+    """Returns the kernel that sums up splits, and the one that adds these up."""
     main = KernelPlan(
         template,
         code,

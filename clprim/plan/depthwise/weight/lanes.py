@@ -32,28 +32,18 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class GradientLanesTile:
-    """What a table keeps of this strategy.
+    """What a table keeps of this strategy."""
 
-    Attributes:
-        rows: Of the gradient that are a split.
-        group: Work-items of a work-group, at most.
-    """
-
-    rows: int
-    group: int
+    rows: int  # Of the gradient that are a split
+    group: int  # Work-items of a work-group, at most
 
 
 @dataclass(frozen=True)
 class GradientLanesCode(GradientCode):
-    """What depthwise/weight/lanes.cl.jinja prints.
+    """What depthwise/weight/lanes.cl.jinja prints."""
 
-    Attributes:
-        along: What neighbouring work-items take: ``channel``, or ``column``s that they add up.
-        group: Work-items that add up columns.
-    """
-
-    along: str
-    group: int
+    along: str  # What neighbouring work-items take: ``channel``, or ``column``s that they add up
+    group: int  # Work-items that add up columns
 
 
 def gradient_lanes_tile(what: DepthwiseGradient, traits: DeviceTraits) -> GradientLanesTile:
@@ -79,13 +69,7 @@ def fits_gradient_lanes(
 def plan_gradient_lanes(
     what: DepthwiseGradient, traits: DeviceTraits, tile: GradientLanesTile
 ) -> Plan:
-    """Plans the kernels of a gradient in the weight, of arrays of any strides.
-
-    Args:
-        what: The gradient; nothing of it may be empty.
-        traits: Of the device.
-        tile: One that fits.
-    """
+    """Plans the kernels of a gradient in the weight, of arrays of any strides."""
     h, v = what.rows, what.columns
     along = "channel" if what.channels > 1 and what.grad.channel == 1 else "column"
     group = min(tile.group, power_of_two(v.outputs)) if along == "column" else 1

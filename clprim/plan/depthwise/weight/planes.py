@@ -33,13 +33,9 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class GradientPlanesCode(UnrolledGradientCode):
-    """What depthwise/weight/planes.cl.jinja prints.
+    """What depthwise/weight/planes.cl.jinja prints."""
 
-    Attributes:
-        source: Elements of local memory for rows of x.
-    """
-
-    source: int
+    source: int  # Elements of local memory for rows of x
 
 
 def gradient_planes_applicable(what: DepthwiseGradient, traits: DeviceTraits) -> bool:
@@ -60,13 +56,7 @@ def fits_gradient_planes(tile: BandTile, what: DepthwiseGradient, traits: Device
 
 
 def plan_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits, tile: BandTile) -> Plan:
-    """Plans the kernels of an applicable gradient, see `gradient_planes_applicable`.
-
-    Args:
-        what: The gradient; nothing of it may be empty.
-        traits: Of the device.
-        tile: One that fits.
-    """
+    """Plans the kernels of an applicable gradient, see `gradient_planes_applicable`."""
     width = lanes_of(what, traits)
     h, v = what.rows, what.columns
     planes = what.images * what.channels

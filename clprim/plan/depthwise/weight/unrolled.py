@@ -18,12 +18,7 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class UnrolledGradientCode(GradientCode):
-    """What both kernels print in common.
-
-    Attributes:
-        width: Elements of a vector.
-        kernel, stride: (rows, columns).
-    """
+    """What both kernels print in common."""
 
     width: int
     kernel: tuple[int, int]

@@ -42,40 +42,25 @@ _SHAPES = {
 
 @dataclass(frozen=True)
 class GradientWindowsTile:
-    """What a table keeps of this strategy.
+    """What a table keeps of this strategy."""
 
-    Attributes:
-        rows, columns: Of the gradient, that meet the elements of x below them at once.
-        split: Rows of such tiles that are a split.
-        group: Work-items of a work-group, at most.
-    """
-
-    rows: int
+    rows: int  # Of the gradient, that meet the elements of x below them at once
     columns: int
-    split: int
-    group: int
+    split: int  # Rows of such tiles that are a split
+    group: int  # Work-items of a work-group, at most
 
 
 @dataclass(frozen=True)
 class GradientWindowsCode(GradientCode):
-    """What depthwise/weight/windows.cl.jinja prints.
+    """What depthwise/weight/windows.cl.jinja prints."""
 
-    Attributes:
-        along: What neighbouring work-items take: ``channel``, or tiles along a ``column``.
-        group: Work-items that add up their sums.
-        kernel: Taps (rows, columns) whose sums are in registers.
-        stride: (rows, columns).
-        rows, columns: Of a tile of the gradient.
-        dilated: Whether taps are apart, and so the elements of a tile.
-    """
-
-    along: str
-    group: int
-    kernel: tuple[int, int]
+    along: str  # What neighbouring work-items take: ``channel``, or tiles along a ``column``
+    group: int  # Work-items that add up their sums
+    kernel: tuple[int, int]  # Taps (rows, columns) whose sums are in registers
     stride: tuple[int, int]
-    rows: int
+    rows: int  # Of a tile of the gradient
     columns: int
-    dilated: bool
+    dilated: bool  # Whether taps are apart, and so the elements of a tile
 
     @property
     def below(self) -> tuple[int, int]:
@@ -143,13 +128,7 @@ def fits_gradient_windows(
 def plan_gradient_windows(
     what: DepthwiseGradient, traits: DeviceTraits, tile: GradientWindowsTile
 ) -> Plan:
-    """Plans the kernels of an applicable gradient, see `gradient_windows_applicable`.
-
-    Args:
-        what: The gradient; nothing of it may be empty.
-        traits: Of the device.
-        tile: One that fits.
-    """
+    """Plans the kernels of an applicable gradient, see `gradient_windows_applicable`."""
     along, (h, v) = _along(what), single_taps(what)
     rows_of_taps = taps_in_registers(h, v)
     blocks = h.kernel // rows_of_taps
