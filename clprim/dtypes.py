@@ -38,11 +38,7 @@ NO_ARRAY = (TypeError, ValueError, RuntimeError, OverflowError, MemoryError)
 
 
 def require_real(value: Any) -> None:
-    """Refuses what NumPy converts to floats silently: complex numbers, times, texts and None.
-
-    Raises:
-        TypeError: It is one of these.
-    """
+    """Refuses what NumPy converts to floats silently: complex numbers, times, texts and None."""
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "cmMSU":
         raise TypeError(f"{value.dtype} is no dtype of real numbers")
     if value is None or isinstance(value, str | bytes | bytearray):
@@ -56,16 +52,7 @@ def is_real(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class StoredType:
-    """How elements of a dtype are stored and calculated with.
-
-    Attributes:
-        name: NumPy's name of the dtype.
-        storage: OpenCL C type in memory.
-        value: OpenCL C type in a snippet.
-        load: ``direct`` where both are one type; else which conversion a template writes:
-            ``half``, ``bfloat16`` or ``bool``.
-        size: Bytes in memory.
-    """
+    """How elements of a dtype are stored and calculated with."""
 
     name: str
     storage: str
@@ -100,11 +87,7 @@ _BOOL = np.dtype(np.bool_)
 
 
 def as_dtype(dtype: object) -> AnyDType:
-    """Returns ``dtype`` as a NumPy dtype; ``"bfloat16"`` is the ml_dtypes package's.
-
-    Raises:
-        DTypeError: Not a dtype, or one that no kernel can store.
-    """
+    """Returns ``dtype`` as a NumPy dtype; ``"bfloat16"`` is the ml_dtypes package's."""
     if isinstance(dtype, str) and dtype == "bfloat16":
         return bfloat16()
     try:
@@ -116,11 +99,7 @@ def as_dtype(dtype: object) -> AnyDType:
 
 
 def bfloat16() -> AnyDType:
-    """Returns ml_dtypes' bfloat16, the dtype that NumPy users have for it.
-
-    Raises:
-        DTypeError: The ml_dtypes package is not installed.
-    """
+    """Returns ml_dtypes' bfloat16, the dtype that NumPy users have for it."""
     try:
         import ml_dtypes
     except ImportError as error:
@@ -132,11 +111,7 @@ def bfloat16() -> AnyDType:
 
 @lru_cache(maxsize=256)  # NumPy makes a dtype's name each time that it is asked
 def stored_type(dtype: AnyDType) -> StoredType:
-    """Returns how a dtype is stored and calculated with.
-
-    Raises:
-        DTypeError: complex, object, structured, a foreign byte order, …
-    """
+    """Returns how a dtype is stored and calculated with."""
     found = _STORED.get(dtype.name)
     if found is None or not dtype.isnative:
         raise DTypeError(
@@ -150,9 +125,6 @@ def require_supported(dtypes: Iterable[AnyDType], traits: DeviceTraits, device: 
     """Refuses dtypes whose arithmetic the device lacks.
 
     float16 and bfloat16 need nothing: they are stored with ``vstore_half`` and bit operations.
-
-    Raises:
-        DTypeError: float64 on a device without ``cl_khr_fp64``.
     """
     if not traits.fp64 and any(stored_type(d).value == "double" for d in dtypes):
         raise DTypeError(
@@ -191,9 +163,6 @@ def scalar_dtype(value: Scalar, arrays: AnyDType | None) -> AnyDType:
 
     Python numbers adapt to the arrays (NEP 50): an int takes their dtype, a float their floating
     dtype or float64 beside integers. NumPy scalars keep their own dtype.
-
-    Raises:
-        DTypeError: Not a number, or an int that the arrays' integer dtype cannot hold.
     """
     if isinstance(value, np.generic):
         stored_type(value.dtype)
@@ -218,10 +187,6 @@ def adapted(value: Any, dtype: AnyDType) -> Any:
     """Returns a Python number as a floating dtype of 16 bits holds it, and others as they are.
 
     Operators take it so beside arrays of that dtype, as NumPy does (NEP 50).
-
-    Args:
-        value: A number.
-        dtype: Of the array beside it.
     """
     if dtype.itemsize != 2 or not _is_float(dtype) or isinstance(value, bool | np.generic):
         return value

@@ -41,14 +41,7 @@ if TYPE_CHECKING:
 
 
 class Options(NamedTuple):
-    """What a call is told beside arrays and numbers.
-
-    Attributes:
-        axis: That a group extends along.
-        out: Whether the results are given.
-        keep: Of each of a group's values: None, or whether an array to write it to is given.
-        trusted: Whether the caller has checked where arrays overlap.
-    """
+    """What a call is told beside arrays and numbers."""
 
     axis: Any
     out: bool

@@ -21,13 +21,7 @@ _CONVOLUTION_ERROR = 5e-6
 
 @dataclass(frozen=True)
 class Options:
-    """Everything that can be set; planned calls are kept by it.
-
-    Attributes:
-        convolution_error: Relative root mean square error that the algorithm of a convolution may
-            have, of independent inputs; 0 admits none but sums of products.
-        tune: Whether the first call of a new class of problems times tiles.
-    """
+    """Everything that can be set; planned calls are kept by it."""
 
     convolution_error: float = _CONVOLUTION_ERROR
     tune: bool = False
@@ -127,11 +121,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def _checked(name: str, value: Any, where: str) -> Any:
-    """Returns a value that the option can have.
-
-    Raises:
-        DefinitionError: Quotes it.
-    """
+    """Returns a value that the option can have."""
     known = [field.name for field in fields(Options)]
     if name not in known:
         raise DefinitionError(f"{where}: {name} is unknown; expected {', '.join(known)}")

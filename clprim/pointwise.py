@@ -36,15 +36,7 @@ if TYPE_CHECKING:
 
 
 class Mapped(NamedTuple):
-    """What a call computes: elements of ``shape``, each by itself.
-
-    Attributes:
-        shape: That the arrays broadcast to.
-        results: Where they go.
-        inputs: The arrays.
-        scalars: dtypes of the numbers.
-        in_place: Whether a result takes the place of an input.
-    """
+    """What a call computes: elements of ``shape``, each by itself."""
 
     shape: tuple[int, ...]
     results: tuple[Operand, ...]

@@ -53,12 +53,7 @@ def _indent(text: str, width: int) -> str:
 
 
 def render(template: str, code: KernelCode) -> str:
-    """Prints ``code`` with a template.
-
-    Args:
-        template: Its name without ``.cl.jinja``.
-        code: The plan's code; everything the template prints.
-    """
+    """Prints ``code`` with a template."""
     text = environment().get_template(f"{template}.cl.jinja").render(code=code)
     # A local may be called as its kernel: C lets it hide the function, which the host asks for.
     return _number_lines(_tidy(text, tuple(name for name in code.own if name != code.name)))
@@ -107,11 +102,7 @@ _OWN = re.compile(r"^ *(?:const )?\w+ (x\d+|coord_\d+) = [^;]*\bi\b", re.MULTILI
 
 
 def apart(source: str) -> str:
-    """Returns a kernel whose work-items share no vectors where their ways may part.
-
-    Args:
-        source: As it is printed; most kernels stay as they are.
-    """
+    """Returns a kernel whose work-items share no vectors where their ways may part."""
     if _ONE_ITEM in source:
         return source
     names = (name.replace("coord_", "coord(") for name in _OWN.findall(source))

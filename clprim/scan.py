@@ -40,14 +40,7 @@ from clprim.traits import DeviceTraits
 
 
 class Options(NamedTuple):
-    """What a call is told beside arrays and numbers.
-
-    Attributes:
-        axis: Along which.
-        exclusive: Whether an element's result is what came before it.
-        reverse: Whether to begin at the end.
-        marked: Whether the last array says where segments begin.
-    """
+    """What a call is told beside arrays and numbers."""
 
     axis: Any
     exclusive: Any
@@ -56,18 +49,7 @@ class Options(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """What a call computes.
-
-    Attributes:
-        definition: The strings, with marks among their arrays where there are segments.
-        shape: That the arrays broadcast to.
-        axis: Along which.
-        results: Where they go.
-        inputs: The arrays, marks last.
-        scalars: dtypes of the numbers.
-        partials: dtypes of what is accumulated.
-        exclusive, reverse: As options.
-    """
+    """What a call computes."""
 
     definition: ReductionDefinition
     shape: tuple[int, ...]

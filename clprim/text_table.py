@@ -13,25 +13,7 @@ def format_table(
     *,
     align: str | None = None,
 ) -> str:
-    """Lays rows out in columns that are as wide as their widest cell.
-
-    Args:
-        headers: One heading a column.
-        rows: Cells, printed with ``str`` (floats with six digits); ``None`` in place of a row
-            draws a rule.
-        align: One letter a column, ``"l"`` or ``"r"``. Left out, a column of numbers stands
-            right and any other left.
-
-    Returns:
-        The table's lines, without a line break at the end and without trailing spaces.
-
-    Example:
-        >>> print(format_table(["kernel", "calls"], [["sum", 12], ["scale", 3]]))
-        kernel  calls
-        ------  -----
-        sum        12
-        scale       3
-    """
+    """Lays rows out in columns that are as wide as their widest cell."""
     if align is None:
         align = "".join(_natural_side(rows, column) for column in range(len(headers)))
     if len(align) != len(headers) or set(align) - {"l", "r"}:

@@ -52,11 +52,7 @@ class Elementwise:
     def __call__(
         self, *args: Any, out: Any = None, shape: Sequence[int] | None = None, **named: Any
     ) -> Array:
-        """Computes the results, for the function's own arguments; see `Pointwise`.
-
-        Raises:
-            DTypeError: Integers where the function divides, as C would cut the quotient.
-        """
+        """Computes the results, for the function's own arguments; see `Pointwise`."""
         given = self._bind(args, named)
         kinds = self._kinds(given)
         pointwise, _ = self._of(kinds)

@@ -19,19 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Facts:
-    """What is said of an operator.
-
-    Attributes:
-        function: It.
-        gradient: What computes its gradient, where that is not ``NAME_backward``.
-        numpy: NumPy's names, and arguments if they are called otherwise, ``"tril(x, /, k=0)"``:
-            in the operator's order before the star, by its names behind.
-        torch: PyTorch's overloads whose arguments agree; of ``…_backward`` it is the gradient's.
-        onnx: ONNX's name of an operator of the same meaning, then its attributes: ``alpha=1.0``, or
-            ``axis:dim=-1`` where the parameter has another name, each with ONNX's default if it
-            has one; ``fmod==0`` is an attribute that has to be so.
-        sample: Arguments with which it takes an array ``x`` of shape (0, 3, 4, 4).
-    """
+    """What is said of an operator."""
 
     function: Callable[..., Any]
     gradient: str = ""
@@ -46,11 +34,7 @@ OPERATORS: dict[str, Facts] = {}
 
 
 def operator(**facts: str) -> Callable[[F], F]:
-    """Makes a function one of `clprim.ops`; ``NAME_backward`` beside it or elsewhere is as well.
-
-    Args:
-        facts: See `Facts`.
-    """
+    """Makes a function one of `clprim.ops`; ``NAME_backward`` beside it or elsewhere is as well."""
 
     def register(function: F) -> F:
         add(getattr(function, "__name__", ""), function, **facts)
@@ -82,14 +66,7 @@ def public() -> dict[str, Callable[..., Any]]:
 
 @dataclass(frozen=True)
 class OnnxOperator:
-    """What computes an operator of ONNX's of its inputs, in their order, and its attributes.
-
-    Attributes:
-        name: ONNX's.
-        function: What computes it.
-        parameters: By attribute: the function's parameter, empty of those that have to be so.
-        defaults: By attribute, of those that may be left out.
-    """
+    """What computes an operator of ONNX's of its inputs, in their order, and its attributes."""
 
     name: str
     function: Callable[..., Any]
@@ -97,11 +74,7 @@ class OnnxOperator:
     defaults: Mapping[str, Any]
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns a node's attributes as arguments of the function.
-
-        Raises:
-            DefinitionError: An attribute that is not known, is missing, or asks for something else.
-        """
+        """Returns a node's attributes as arguments of the function."""
         values = {**self.defaults, **given}
         for name in self.parameters.keys() ^ values.keys():
             problem = "is not supported" if name in values else "is missing"
@@ -130,12 +103,7 @@ def add_onnx(text: str, function: Callable[..., Any]) -> None:
 
 
 def of_onnx(name: str, domain: str = "") -> OnnxOperator | None:
-    """Returns what computes an operator of ONNX's; None where one line does not.
-
-    Args:
-        name: As ``"Relu"``.
-        domain: ONNX's own is empty, also called ``"ai.onnx"``.
-    """
+    """Returns what computes an operator of ONNX's; None where one line does not."""
     import clprim.ops  # noqa: F401 - which registers them
 
     return _onnx.get(("" if domain == "ai.onnx" else domain, name))

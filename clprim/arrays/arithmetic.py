@@ -71,11 +71,7 @@ def astype(x: Any, dtype: Any) -> Array:
 
 
 def fill(x: Any, value: Any) -> None:
-    """Writes ``value`` to every element of ``x``.
-
-    Raises:
-        DTypeError: A value that the dtype cannot hold.
-    """
+    """Writes ``value`` to every element of ``x``."""
     try:
         require_real(value)
         value = x.dtype.type(value).item() if x.dtype.kind in "biuf" else float(value)
@@ -87,19 +83,7 @@ def fill(x: Any, value: Any) -> None:
 def binary(
     name: str, a: Any, b: Any, *, swapped: bool = False, out: Any = None, dtype: Any = None
 ) -> Array:
-    """Applies one of NumPy's binary operators to an array and an array or a number.
-
-    Args:
-        name: NumPy's name of the universal function, or one of `clprim.arrays.expressions`.
-        a: An array.
-        b: An array, or a number, which adapts to the array's dtype as in NumPy.
-        swapped: Whether ``b`` is the left operand.
-        out: Where the result goes.
-        dtype: Of the result; NumPy's promotion by default.
-
-    Raises:
-        DTypeError: ``b`` is neither, or the dtypes have no such operator.
-    """
+    """Applies one of NumPy's binary operators to an array and an array or a number."""
     is_array = isinstance(b, cl_array.Array)
     if not is_array and not isinstance(b, _NUMBERS):
         raise DTypeError(
@@ -189,11 +173,7 @@ def _swap(expr: str, other: str) -> str:
 
 
 def unary(name: str, x: Any) -> Array:
-    """Applies ``positive``, ``negative``, ``absolute`` or ``invert`` to an array.
-
-    Raises:
-        DTypeError: ``invert`` of a floating array, ``negative`` of a bool array.
-    """
+    """Applies ``positive``, ``negative``, ``absolute`` or ``invert`` to an array."""
     if name == "invert" and x.dtype.kind not in "biu":
         raise DTypeError(f"invert: {x.dtype} is not an integer")
     if name == "negative" and x.dtype.kind == "b":

@@ -28,11 +28,7 @@ _MOST_ELEMENTS = 2**63
 
 
 def as_shape(shape: Any) -> Shape:
-    """Returns a shape as a tuple.
-
-    Raises:
-        ShapeError: Not a non-negative integer, nor a sequence of such.
-    """
+    """Returns a shape as a tuple."""
     given = (shape,) if is_integer(shape) else elements_of(shape)
     if given is None or not all(is_integer(s) and 0 <= s < _MOST_ELEMENTS for s in given):
         raise ShapeError(f"shape {quoted(shape)}: expected non-negative integers")

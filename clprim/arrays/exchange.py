@@ -61,11 +61,6 @@ class Exchange:
         """Returns a DLPack capsule of the host's memory, after everything launched is done.
 
         Where steps through memory are negative it is a copy: few libraries' arrays can have such.
-
-        Raises:
-            ExchangeError: A device with memory of its own, where no copy on the host is asked for;
-                negative steps, where a copy is ruled out.
-            DTypeError: A stream: the host's memory has none.
         """
         backwards = min(self.strides, default=0) < 0
         if backwards and copy is False:
@@ -124,11 +119,7 @@ class _Capsule:
 
 
 def host_array(given: Any) -> np.ndarray[Any, Any]:
-    """Returns what another library's array holds as a NumPy array: its own memory if on the host.
-
-    Raises:
-        DTypeError, ExchangeError: What the library, or NumPy, said against it.
-    """
+    """What another library's array holds as a NumPy array: its own memory if on the host."""
     try:
         if given.__dlpack_device__()[0] in _HOSTS:
             return _of_host(given)

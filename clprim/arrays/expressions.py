@@ -90,18 +90,7 @@ def kind_of(dtype: AnyDType) -> str:
 
 
 def statements(name: str, dtype: AnyDType) -> str | None:
-    """Returns statements that assign ``y0`` from ``a`` and ``b``; None for other operators.
-
-    Args:
-        name: ``floor_divide``, ``trunc_divide``, ``remainder`` (the divisor's sign), ``fmod`` (the
-            dividend's), ``power``, ``left_shift`` or ``right_shift``.
-        dtype: Of the operands and the result; not bool.
-
-    Example:
-        >>> import numpy as np
-        >>> statements("left_shift", np.dtype(np.uint32))
-        'y0 = b < 32 ? a << b : (typeof_y0)0;'
-    """
+    """Returns statements that assign ``y0`` from ``a`` and ``b``; None for other operators."""
     found = _STATEMENTS.get(name)
     return None if found is None else found(kind_of(dtype), 8 * dtype.itemsize)
 
@@ -112,12 +101,7 @@ GRADIENTS = dict.fromkeys(("remainder", "fmod"), "gx0 = gy0; gx1 = -gy0 * rint((
 
 
 def renamed(text: str | None, a: str, b: str) -> str | None:
-    """Returns C in ``x0`` and ``x1``, gradients too, with other names of the two.
-
-    Example:
-        >>> renamed("gx0 = gy0 * x1;", "w0", "x0")
-        'gw0 = gy0 * x0;'
-    """
+    """Returns C in ``x0`` and ``x1``, gradients too, with other names of the two."""
     names = {"x0": a, "x1": b}
     return text and re.sub(r"(?<![a-fh-z])x[01]\b", lambda found: names[found[0]], text)
 
@@ -153,21 +137,7 @@ _MIRRORED = {
 
 
 def comparison(name: str, left: str, right: str, a: AnyDType, b: AnyDType, fp64: bool) -> str:
-    """Returns an expression that compares two numbers as the numbers that they are.
-
-    Args:
-        name: NumPy's name, such as ``less_equal``.
-        left: C that says the first number.
-        right: The second one.
-        a: dtype of the first.
-        b: Of the second.
-        fp64: Whether the device calculates in float64.
-
-    Example:
-        >>> import numpy as np
-        >>> comparison("less", "x0", "x1", np.dtype(np.uint64), np.dtype(np.int64), True)
-        'x1 >= 0 && x0 < (ulong)x1'
-    """
+    """Returns an expression that compares two numbers as the numbers that they are."""
     kinds = kind_of(a) + kind_of(b)
     if "uint64" in (a.name, b.name) and kinds in ("ui", "iu"):
         # C compares both as unsigned numbers, in which -1 is the greatest.

@@ -16,11 +16,7 @@ _CHANNELS_LAST = {
 
 
 def order_of(shape: Sequence[int], memory_format: str | None) -> Sequence[int]:
-    """Returns the order of axes in memory, the slowest first, that a format stands for.
-
-    Raises:
-        ShapeError: An unknown format, or channels last of a shape without channels.
-    """
+    """Returns the order of axes in memory, the slowest first, that a format stands for."""
     known = isinstance(memory_format, str)  # an array would compare element by element
     if memory_format is None or (known and memory_format == "contiguous"):
         return range(len(shape))

@@ -27,13 +27,7 @@ def is_advanced(part: object) -> bool:
 
 @dataclass(frozen=True)
 class _Taken:
-    """A view, and for each of its dimensions the positions to take, or None for all.
-
-    Attributes:
-        view: Of the array, without masks and positions.
-        indices: Arrays of integers on the device, integers or None.
-        mask: A mask of the entire view, instead of indices.
-    """
+    """A view, and for each of its dimensions the positions to take, or None for all."""
 
     view: Any
     indices: list[Any]
@@ -99,11 +93,7 @@ def named(index: Any) -> str:
 
 
 def require_fitting(value: Any, shape: tuple[int, ...], what: str) -> None:
-    """Refuses a value that does not broadcast to a shape.
-
-    Raises:
-        ShapeError: It does not.
-    """
+    """Refuses a value that does not broadcast to a shape."""
     fits = len(value.shape) <= len(shape) and all(
         n in (1, m) for n, m in zip(value.shape[::-1], shape[::-1], strict=False)
     )

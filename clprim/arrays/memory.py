@@ -80,11 +80,7 @@ def memory_of(buffer: Any) -> tuple[int, int]:
 
 
 def allocate_workspace(device: Device, sizes: Sequence[int]) -> list[Any]:
-    """Allocates buffers of so many bytes, which the pool gets back when they are dropped.
-
-    Raises:
-        DeviceError: Not enough memory.
-    """
+    """Allocates buffers of so many bytes, which the pool gets back when they are dropped."""
     try:
         return [device.pool.allocate(nbytes) for nbytes in sizes]
     except (cl.Error, MemoryError, TypeError) as error:
@@ -92,11 +88,7 @@ def allocate_workspace(device: Device, sizes: Sequence[int]) -> list[Any]:
 
 
 def part_of(buffer: Any, begin: int, nbytes: int) -> Any:
-    """Returns a part of a buffer of the pool, which must be kept as long.
-
-    Raises:
-        DeviceError: A refusal of the driver.
-    """
+    """Returns a part of a buffer of the pool, which must be kept as long."""
     try:
         whole: Any = cl.Buffer.from_int_ptr(buffer.int_ptr)
         return whole.get_sub_region(begin, max(nbytes, 1))

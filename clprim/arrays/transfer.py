@@ -16,11 +16,7 @@ from clprim.runtime.device import Device, device_of, wait_for
 
 
 def upload(array: cl_array.Array, host: np.ndarray[Any, Any], device: Device) -> None:
-    """Writes ``host``, whose axes come in the order of memory, to all of a device's array.
-
-    Raises:
-        DeviceError: The driver refused.
-    """
+    """Writes ``host``, whose axes come in the order of memory, to all of a device's array."""
     if not host.size:
         return
     if tracing.active.now is not None:
@@ -40,16 +36,7 @@ def upload(array: cl_array.Array, host: np.ndarray[Any, Any], device: Device) ->
 def download(
     array: cl_array.Array, order: Sequence[int], queue: Any = None
 ) -> np.ndarray[Any, AnyDType]:
-    """Returns an array's elements, which lie without gaps with axes in ``order``.
-
-    Args:
-        array: On a device.
-        order: Of its axes in memory, the slowest first; the result has it too.
-        queue: On which queue, after what the device's own was given; by default on that one.
-
-    Raises:
-        DeviceError: The driver refused.
-    """
+    """Returns an array's elements, which lie without gaps with axes in ``order``."""
     if not array.size:
         return np.empty(array.shape, array.dtype)
     if (trace := tracing.active.now) is not None:

@@ -27,12 +27,7 @@ Array = cl_array.Array
 
 
 def check_array(what: str, label: str, array: object, device: Any) -> None:
-    """Refuses what is no array, or one of another context.
-
-    Raises:
-        DTypeError: Not a device array, or one of a dtype that no kernel can store.
-        DeviceError: An array made on another context.
-    """
+    """Refuses what is no array, or one of another context."""
     if isinstance(array, Operand):
         return  # its array was looked at
     if not isinstance(array, cl_array.Array):
@@ -62,11 +57,7 @@ def check_arrays(
 
 
 def as_results(what: str, out: object, results: int) -> tuple[Array, ...]:
-    """Returns ``out=`` as a tuple: an array for one result, a tuple for several.
-
-    Raises:
-        ShapeError: Not as many arrays as results.
-    """
+    """Returns ``out=`` as a tuple: an array for one result, a tuple for several."""
     given = tuple(out) if isinstance(out, tuple | list) else (out,)
     if len(given) != results:
         raise ShapeError(
@@ -77,11 +68,7 @@ def as_results(what: str, out: object, results: int) -> tuple[Array, ...]:
 
 
 def as_shape(what: str, shape: object) -> tuple[int, ...]:
-    """Returns ``shape=`` as a tuple of Python's integers.
-
-    Raises:
-        ShapeError: Not a sequence of integers that are not negative.
-    """
+    """Returns ``shape=`` as a tuple of Python's integers."""
     sizes = elements_of(shape)
     if sizes is None or not all(is_integer(n) and n >= 0 for n in sizes):
         raise ShapeError(f"{what}: shape={quoted(shape)}: expected a tuple of sizes")
@@ -89,12 +76,7 @@ def as_shape(what: str, shape: object) -> tuple[int, ...]:
 
 
 def check_out(what: str, n: int, out: Any, shape: tuple[int, ...], dtype: Any) -> None:
-    """Refuses a result array of another shape, or of a dtype that would lose the kind of values.
-
-    Raises:
-        ShapeError: Another shape, or elements that lie on each other.
-        DTypeError: float results into an integer array, and the like.
-    """
+    """Refuses a result array of another shape, or of a dtype that would lose the kind of values."""
     if out.shape != shape:
         raise ShapeError(f"{what}: out= for y{n} has shape {out.shape}, expected {shape}")
     if overlaps_itself(operand_of(out)):
@@ -119,15 +101,7 @@ def check_once(
     ndim: int,
     axes: Sequence[int],
 ) -> None:
-    """Refuses arrays that ``finalize`` reads but that change along the reduced axes.
-
-    Args:
-        what: The operator, for messages.
-        finalized: Numbers of the arrays that ``finalize`` reads.
-        shapes: Of all arrays.
-        ndim: Dimensions that they broadcast to.
-        axes: The reduced ones.
-    """
+    """Refuses arrays that ``finalize`` reads but that change along the reduced axes."""
     for n in sorted(finalized):
         spread = (1,) * (ndim - len(shapes[n])) + shapes[n]
         if any(spread[d] != 1 for d in axes):
@@ -150,12 +124,6 @@ def check_aliases(
     The same elements in the same places are fine: every element is read before it is written. That
     does not hold for inputs whose numbers are in ``elsewhere``, which are read at other places.
     Arrays are given, or operands.
-
-    Returns:
-        Whether there is such a result, in the place of an input.
-
-    Raises:
-        ShapeError: Quotes both arrays' shapes and strides.
     """
     in_place = False
     written, read = [operand_of(a) for a in outs], [operand_of(a) for a in inputs]
@@ -194,12 +162,7 @@ def _overlap(a: Operand, b: Operand, relation: tuple[int, int]) -> bool:
 
 
 def result_dtypes(what: str, result_type: object, results: int) -> tuple[Any, ...] | None:
-    """Returns ``result_type=`` as one dtype a result; a single one holds for all, None stays.
-
-    Raises:
-        DefinitionError: Not as many dtypes as results.
-        DTypeError: Not a dtype.
-    """
+    """Returns ``result_type=`` as one dtype a result; a single one holds for all, None stays."""
     if result_type is None:
         return None
     if not isinstance(result_type, tuple | list):
@@ -212,10 +175,6 @@ def result_dtypes(what: str, result_type: object, results: int) -> tuple[Any, ..
 
 
 def check_side(what: str, axis: Any) -> None:
-    """Refuses an axis of pairs that is neither columns nor rows.
-
-    Raises:
-        ShapeError: Says what was given.
-    """
+    """Refuses an axis of pairs that is neither columns nor rows."""
     if not is_integer(axis) or axis not in (-1, -2):
         raise ShapeError(f"{what}: axis={quoted(axis)}: expected -1 (columns) or -2 (rows)")

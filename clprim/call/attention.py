@@ -45,12 +45,7 @@ class _Written(Primitive):
 
 
 class Causal(NamedTuple):
-    """What attention is told.
-
-    Attributes:
-        causal: Whether query i sees keys up to i alone.
-        rows: How many queries draw as one call; 0 where nothing drops out.
-    """
+    """What attention is told."""
 
     causal: bool
     rows: int
@@ -118,11 +113,7 @@ def _first(operand: Operand) -> Operand:
 
 
 def _there(plan: Plan | None) -> Plan:
-    """Returns a plan that is there.
-
-    Raises:
-        NoPlanError: It is not.
-    """
+    """Returns a plan that is there."""
     if plan is None:
         raise NoPlanError
     return plan

@@ -17,19 +17,7 @@ def block() -> Primitive:
 
 
 class Settings(NamedTuple):
-    """What a block is told beside its arrays.
-
-    Attributes:
-        expands: Whether there is a first convolution.
-        b_expand, b_depthwise, b_project: Which biases there are.
-        stride, padding, dilation: Of the depthwise convolution.
-        activations: Snippets after the first two, or None.
-        residual: Whether the input is added; None for wherever it can be.
-        algorithm: ``auto``, ``fused`` or ``separate``.
-        epilogue: What follows the last one instead of that sum, or None.
-        extras: Arrays that it reads, which come last; the input where it is added.
-        projects: Whether there is a last convolution.
-    """
+    """What a block is told beside its arrays."""
 
     expands: bool
     b_expand: bool

@@ -29,13 +29,7 @@ _next_number = itertools.count()
 
 
 class Stage(NamedTuple):
-    """A kernel of a call.
-
-    Attributes:
-        launch: The kernel.
-        places: Of its buffers in the call's list.
-        numbers: The scalars that it is always given; None for those of the call.
-    """
+    """A kernel of a call."""
 
     launch: Launch
     places: Places
@@ -43,15 +37,7 @@ class Stage(NamedTuple):
 
 
 class Once(NamedTuple):
-    """A kernel that writes one buffer, and reads nothing for it but a weight.
-
-    Attributes:
-        launch: The kernel.
-        places: As of a `Stage`; what it writes is the end of the list so far.
-        weight: Name of the weight.
-        key: A number for what is written: equal numbers, equal buffers of equal weights.
-        nbytes: Of the buffer.
-    """
+    """A kernel that writes one buffer, and reads nothing for it but a weight."""
 
     launch: Launch
     places: Places
@@ -70,16 +56,7 @@ class Once(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Everything about a call but its arrays and numbers.
-
-    Attributes:
-        what: The operator, for messages.
-        stages: The kernels that run every time, in order.
-        new: Of every result how `allocated` makes it; None for those that the caller gives.
-        once: The kernels that run before, but for weights that stay only the first time.
-        workspace: Bytes of buffers between kernels, the last ones of the list.
-        draws: Whether kernels draw random numbers, from a state that ends the call's numbers.
-    """
+    """Everything about a call but its arrays and numbers."""
 
     what: str
     stages: tuple[Stage, ...]
@@ -89,11 +66,7 @@ class Call:
     draws: bool = False
 
     def allocate(self, device: Device, outs: tuple[Any, ...] = ()) -> tuple[Array, ...]:
-        """Returns the results: those that the caller gives, and new arrays.
-
-        Raises:
-            DeviceError: Not enough memory.
-        """
+        """Returns the results: those that the caller gives, and new arrays."""
         if not outs:
             return tuple([allocated(device, *new) for new in self.new])  # type: ignore[misc]
         if len(outs) == len(self.new):
@@ -108,18 +81,7 @@ class Call:
         numbers: Sequence[float] = (),
         kept: Mapping[str, PackedWeight] = _NOTHING,
     ) -> list[Any]:
-        """Enqueues the kernels and returns the list of buffers.
-
-        Args:
-            device: Where.
-            arrays: In the order that the call was bound for, results first.
-            numbers: Its run-time scalars.
-            kept: By the names of arrays: the weights that stay.
-
-        Raises:
-            DTypeError: A number that does not fit its C type.
-            DeviceError: Not enough memory, or a refusal of the driver.
-        """
+        """Enqueues the kernels and returns the list of buffers."""
         memory = [a.base_data for a in arrays]
         if self.once:
             for stage in self.once:
@@ -154,19 +116,7 @@ def bind(
     results: tuple[Operand, ...] = (),
     snippets: Mapping[str, str] | None = None,
 ) -> Call:
-    """Builds the kernels of a plan: for a call of a new signature.
-
-    Args:
-        device: Where.
-        what: The operator, for messages.
-        plan: Which; None where nothing is to run.
-        arrays: Names that the plan gives the arrays of the call, results first.
-        results: Where they lie; those to be allocated have no memory yet.
-        snippets: The user's text of every part, for the compiler's complaints.
-
-    Raises:
-        BuildError: The OpenCL compiler refused a kernel.
-    """
+    """Builds the kernels of a plan: for a call of a new signature."""
     counters.plans += 1
     new = tuple(None if r.memory else (r.shape, r.dtype, r.strides, r.size) for r in results)
     if plan is None:

@@ -13,12 +13,7 @@ from clprim.errors import DefinitionError, quoted
 
 
 class Form(NamedTuple):
-    """What makes a primitive again.
-
-    Attributes:
-        kind: Which maker, as it was registered.
-        told: Its arguments: strings, numbers, None, and lists of them.
-    """
+    """What makes a primitive again."""
 
     kind: str
     told: dict[str, Any]
@@ -40,11 +35,7 @@ def _name(kind: type) -> str:
 
 
 def made(form: Form) -> Any:
-    """Returns the primitive of a form.
-
-    Raises:
-        DefinitionError: No such kind, or arguments that it does not take.
-    """
+    """Returns the primitive of a form."""
     make = _makers.get(form.kind)
     if make is None:
         raise DefinitionError(f"no primitive is called {quoted(form.kind)}")
@@ -55,11 +46,7 @@ def made(form: Form) -> Any:
 
 
 def encoded(value: Any) -> Any:
-    """Returns options or numbers as JSON has them.
-
-    Raises:
-        DefinitionError: Something that no file can hold.
-    """
+    """Returns options or numbers as JSON has them."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return float(value) if type(value) is not bool and isinstance(value, np.floating) else value
     if isinstance(value, np.generic):
@@ -81,11 +68,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def decoded(value: Any) -> Any:
-    """Returns what was encoded; sequences are tuples.
-
-    Raises:
-        DefinitionError: Something that `encoded` does not make.
-    """
+    """Returns what was encoded; sequences are tuples."""
     if isinstance(value, list):
         return tuple(map(decoded, value))
     if not isinstance(value, dict):

@@ -40,9 +40,6 @@ def _require_room(device: Device, plan: KernelPlan, title: str) -> None:
     """Refuses a kernel with more arguments than the device promises to take.
 
     Compilers take minutes for thousands, and some abort the process.
-
-    Raises:
-        DeviceError: Too many.
     """
     kinds = [parameter.format for parameter in plan.code.parameters]
     needed = sum(struct.calcsize(f"={kind}") if kind else _POINTER for kind in kinds)
@@ -57,11 +54,7 @@ def _require_room(device: Device, plan: KernelPlan, title: str) -> None:
 
 
 def _byte(value: float, format_: bytes) -> int:
-    """Returns a number of 8 bits as an int; pyopencl takes no NumPy bool, and checks no range.
-
-    Raises:
-        OverflowError: It does not fit.
-    """
+    """Returns a number of 8 bits as an int; pyopencl takes no NumPy bool, and checks no range."""
     number = int(value)
     low = -128 if format_ == b"b" else 0
     if not low <= number < low + 256:
@@ -70,18 +63,7 @@ def _byte(value: float, format_: bytes) -> int:
 
 
 class Launch:
-    """One kernel with its sizes and strides bound; a call sets buffers and scalars and enqueues.
-
-    Args:
-        device: Where it runs.
-        plan: What it does.
-        title: The operator, for the compiler's complaints.
-        snippets: The user's text of every part, likewise.
-
-    Attributes:
-        buffers: Names of the buffers that it takes, in order.
-        written: Of each of them, whether it may write it.
-    """
+    """One kernel with its sizes and strides bound; a call sets buffers and scalars and enqueues."""
 
     __slots__ = (
         "_device",
@@ -174,13 +156,7 @@ class Launch:
         return self._kernel, self._global, self._local, self._set_arg, self._plan
 
     def enqueue(self, memory: Sequence[Any], places: Places, scalars: Sequence[float]) -> cl.Event:
-        """Enqueues the kernel, on the queue that its device has now.
-
-        Args:
-            memory: Buffers.
-            places: Which of them it takes, as `places` returned it.
-            scalars: Run-time scalars.
-        """
+        """Enqueues the kernel, on the queue that its device has now."""
         device, set_arg = self._device, self._set_arg
         # A kernel object holds its arguments, so two threads must not set and enqueue at once; and
         # no thread may replace the queue between looking at it and enqueuing.

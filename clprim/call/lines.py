@@ -15,12 +15,7 @@ from clprim.traits import DeviceTraits
 
 
 class _Options(NamedTuple):
-    """What a call is told beside its arrays.
-
-    Attributes:
-        axis: Along which indices count.
-        how: ``sum``, ``prod``, ``amax``, ``amin`` or ``last``.
-    """
+    """What a call is told beside its arrays."""
 
     axis: int
     how: str
@@ -86,21 +81,7 @@ def take_lines(
     before: Callable[[], object],
     own: Any = None,
 ) -> bool:
-    """Takes elements of ``source`` into ``y`` where ``index`` says; see `plan_lines`.
-
-    Args:
-        what: The operator, for messages.
-        y: What is written.
-        index: Of as many dimensions, broadcast along the others by strides of 0 where need be.
-        source: Likewise.
-        axis: Along which indices count.
-        how: ``sum``, ``prod``, ``amax``, ``amin`` or ``last``.
-        before: What writes to ``y`` what is there before.
-        own: The array that it copies, of the same shape and dtype, if it does nothing else.
-
-    Returns:
-        Whether it did; if not, nothing was written, and ``before`` was not called.
-    """
+    """Takes elements of ``source`` into ``y`` where ``index`` says; see `plan_lines`."""
     if any(memory_relation(y.base_data, a.base_data) for a in (index, source)):
         return False  # what is written is read later
     if own is not None and memory_relation(y.base_data, own.base_data):

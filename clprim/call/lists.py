@@ -23,13 +23,7 @@ Lists = Sequence[Sequence[Any]]
 
 
 class _Options(NamedTuple):
-    """What a call is told beside arrays and numbers.
-
-    Attributes:
-        written: Number of the array that y0, y1, … are written to.
-        shared: How many arrays, the last ones of each list, are of one element for all of it.
-        width: Arrays of a list.
-    """
+    """What a call is told beside arrays and numbers."""
 
     written: tuple[int, ...]
     shared: int
@@ -109,19 +103,7 @@ def run_lists(
     numbers: Sequence[Any],
     shared: int = 0,
 ) -> list[int]:
-    """Runs the kernel on every list that it can take.
-
-    Args:
-        what: The operator, for messages.
-        definition: The snippet; it reads no array at coordinates.
-        lists: For each list its arrays x0, x1, …, of one shape.
-        written: Number of the array that y0, y1, … are written to.
-        numbers: The run-time scalars.
-        shared: How many arrays, the last ones of each list, are of one element for all of it.
-
-    Returns:
-        The numbers of the lists that are left: of arrays with gaps, say.
-    """
+    """Runs the kernel on every list that it can take."""
     device = current_device()
     arrays = [a for row in lists for a in row]
     if any(a.context != device.context for a in arrays):

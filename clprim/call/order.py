@@ -23,13 +23,7 @@ _INT32 = np.dtype(np.int32)
 
 
 class _Keys(NamedTuple):
-    """What a call computes.
-
-    Attributes:
-        results: Places of elements; of many that are picked also their order.
-        keys: The keys.
-        bits: Lowest bits of a key that may be set.
-    """
+    """What a call computes."""
 
     results: tuple[Operand, ...]
     keys: Operand
@@ -101,16 +95,7 @@ register_form("first", lambda: _first)
 
 
 def order_of_keys(what: str, keys: Any, bits: int) -> Array:
-    """Returns which elements come first along the last axis, as int32; of equal keys the first.
-
-    Args:
-        what: The operator, for messages.
-        keys: uint32 or uint64, C-contiguous, not empty. They are lost.
-        bits: Lowest bits of a key that may be set.
-
-    Raises:
-        ShapeError: Lines of 2³¹ elements or more.
-    """
+    """Returns which elements come first along the last axis, as int32; of equal keys the first."""
     _check_length(what, keys)
     return run(_order, (keys,), options=bits)[0]
 
@@ -119,15 +104,6 @@ def first_of_keys(what: str, keys: Any, bits: int, k: int) -> tuple[Array, Array
     """Returns (places, order) of the first ``k`` along the last axis, both int32.
 
     ``order`` says which of the places comes first; it is None where they are in order.
-
-    Args:
-        what: The operator, for messages.
-        keys: uint32 or uint64, C-contiguous, not empty. They are lost.
-        bits: Lowest bits of a key that may be set.
-        k: How many are asked for, from 1 up to the length.
-
-    Raises:
-        ShapeError: Lines of 2³¹ elements or more.
     """
     if not selects(keys.shape[-1], k, current_device().traits):
         return order_of_keys(what, keys, bits)[..., :k], None

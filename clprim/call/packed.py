@@ -12,11 +12,6 @@ class PackedWeight:
     """A weight that stays: it is packed when it is first used, and kept as kernels read it.
 
     Taken wherever a weight array is. Its own copy of the weight protects it from later changes.
-
-    Attributes:
-        array: The weight.
-        kept: Buffers that kernels made of it, by the numbers of `clprim.call.call.Once`.
-        derived: What `clprim.graph.store` keeps with it.
     """
 
     def __init__(self, array: Array, of: PackedWeight | None = None) -> None:

@@ -16,12 +16,7 @@ _UINT64 = np.dtype(np.uint64)
 def default_results(
     definition: ReductionDefinition, given: Sequence[AnyDType]
 ) -> tuple[AnyDType, ...]:
-    """NumPy's promotion; sums and products of short integers widen, positions are int64.
-
-    Args:
-        definition: The checked snippets.
-        given: dtypes of arrays and scalars.
-    """
+    """NumPy's promotion; sums and products of short integers widen, positions are int64."""
     common = promote(given)
     if definition.finalize is not None:
         return (common,) * definition.results
@@ -31,13 +26,7 @@ def default_results(
 def default_partials(
     definition: ReductionDefinition, given: Sequence[AnyDType], results: Sequence[AnyDType]
 ) -> tuple[AnyDType, ...]:
-    """The dtypes to accumulate in: float32 at least, and no less than the results.
-
-    Args:
-        definition: The checked snippets.
-        given: dtypes of arrays and scalars.
-        results: dtypes of the results.
-    """
+    """The dtypes to accumulate in: float32 at least, and no less than the results."""
     found = list(results)
     if definition.finalize is not None:
         common = promote([*given, *results])

@@ -18,13 +18,7 @@ from clprim.traits import DeviceTraits
 
 
 class _Options(NamedTuple):
-    """What a call is told beside its arrays.
-
-    Attributes:
-        starts: Where each piece begins in the result.
-        filled: Whether a number is between them.
-        cut: A diagonal, on one side of which the only piece is kept.
-    """
+    """What a call is told beside its arrays."""
 
     starts: tuple[tuple[int, ...], ...]
     filled: bool
@@ -77,18 +71,7 @@ def put_together(
     value: Any = None,
     cut: Diagonal | None = None,
 ) -> bool:
-    """Writes pieces to their places in ``y``; see `plan_pieces`.
-
-    Args:
-        what: The operator, for messages.
-        y: The result.
-        pieces: Arrays, and where each of them begins in it. They lie apart.
-        value: What is between them; None where there is nothing.
-        cut: A diagonal, on one side of which the only piece is kept.
-
-    Returns:
-        Whether it did; if not, nothing was written.
-    """
+    """Writes pieces to their places in ``y``; see `plan_pieces`."""
     given = [(x, tuple(start)) for x, start in pieces if x.size]
     if not 0 < len(given) <= MOST_PIECES or any(x.dtype != y.dtype for x, _ in given):
         return False

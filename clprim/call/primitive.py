@@ -45,15 +45,7 @@ class NoPlanError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """What a primitive is asked for: all of a call but what its arrays hold.
-
-    Attributes:
-        operands: The arrays that are read, in order.
-        numbers: The run-time scalars, of which the types decide.
-        outs: The arrays that results go to; none where all are allocated.
-        options: Whatever else the primitive is told.
-        kept: Names of weights that stay, so that what kernels make of them is kept.
-    """
+    """What a primitive is asked for: all of a call but what its arrays hold."""
 
     operands: tuple[Operand, ...]
     numbers: tuple[Any, ...] = ()
@@ -66,11 +58,7 @@ class _NoCall(Call):
     """Stands for the call of a problem that has no kernel."""
 
     def allocate(self, device: Device, outs: tuple[Any, ...] = ()) -> tuple[Array, ...]:
-        """Says so.
-
-        Raises:
-            NoPlanError: Always.
-        """
+        """Says so."""
         del device, outs
         raise NoPlanError
 
@@ -171,12 +159,7 @@ def request_of(
     options: Any = None,
     kept: Mapping[str, PackedWeight] = _NOTHING,
 ) -> Request:
-    """Returns the request that arrays of a device make.
-
-    Raises:
-        DTypeError: Something that is no device array.
-        DeviceError: An array of another context.
-    """
+    """Returns the request that arrays of a device make."""
     primitive.check(device, arrays, numbers, outs, options)
     operands, given = (tuple(map(operand_of, each)) for each in (arrays, outs))
     return Request(operands, tuple(numbers), given, options, frozenset(kept))
@@ -191,24 +174,7 @@ def run(
     key: Hashable = None,
     kept: Mapping[str, PackedWeight] = _NOTHING,
 ) -> tuple[Array, ...]:
-    """Runs a primitive on the current device, and plans and builds it if its signature is new.
-
-    Args:
-        primitive: Which.
-        arrays: What it reads.
-        numbers: Its run-time scalars.
-        outs: Where results go; those that are not given are allocated.
-        options: Whatever else it is told.
-        key: What tells apart options that mean something else; the options themselves if None.
-        kept: By the names of arrays: the weights that stay.
-
-    Returns:
-        The results.
-
-    Raises:
-        ClprimError: What `Primitive.problem` says, too little memory, or a refusal of the driver.
-        NoPlanError: What `Primitive.plan` says; nothing was written.
-    """
+    """Runs a primitive on the current device, and plans and builds it if its signature is new."""
     device = current_device()
     if active.now is not None:
         found: tuple[Array, ...] = active.now.run(
@@ -296,10 +262,6 @@ def _prepare(
 def built(
     device: Device, primitive: Primitive, problem: Any, plan: Plan | None, results: Any
 ) -> Call:
-    """Builds the kernels of a plan.
-
-    Raises:
-        BuildError: The OpenCL compiler refused one.
-    """
+    """Builds the kernels of a plan."""
     names, snippets = primitive.names(problem), primitive.snippets(problem)
     return bind(device, primitive.what, plan, names, results, snippets)

@@ -33,15 +33,7 @@ MOST_PLANS = 512
 
 @dataclass(frozen=True)
 class Contracted:
-    """What a call computes.
-
-    Attributes:
-        family: Whose strategies compute it.
-        problems: Computed one after another; together they write the whole result.
-        result: The result.
-        algorithm: A strategy's name, or ``auto``.
-        others: Results that its epilogue writes.
-    """
+    """What a call computes."""
 
     family: Family[Any]
     problems: tuple[Any, ...]
@@ -54,12 +46,6 @@ class ContractionPrimitive(Primitive):
     """A contraction of an operand that is gathered with one that may be packed.
 
     Its numbers are ``beta``, which the old result is multiplied with, and those of the epilogue.
-
-    Args:
-        what: The operator, for messages.
-        names: Of the two operands, for messages, and of what else is read but for the epilogue.
-        lower: Checks a request and returns what is to be computed.
-        kind: Of its form.
     """
 
     def __init__(
@@ -167,22 +153,7 @@ def contract(
     beta: float = 0,
     numbers: Sequence[float] = (),
 ) -> Array:
-    """Runs a contraction.
-
-    Args:
-        primitive: Which.
-        x: The gathered operand.
-        w: The operand to pack, or a `PackedWeight`.
-        extras: The bias, if there is one, then arrays of the epilogue.
-        options: What the primitive is told besides.
-        key: What tells apart options that mean something else.
-        out: Where the result goes.
-        beta: What the old result is multiplied with.
-        numbers: Of the epilogue.
-
-    Raises:
-        DTypeError: A ``beta`` that integers cannot be multiplied with.
-    """
+    """Runs a contraction."""
     kept = _NOTHING
     if isinstance(w, PackedWeight):
         kept, w = {"w": w}, w.array

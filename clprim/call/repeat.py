@@ -38,9 +38,6 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
     What it does must depend on nothing but shapes, dtypes, strides and which arrays share memory,
     and on the values of numbers and strings. It may do nothing but launch kernels and allocate what
     they write to; where it does more, it is called as it is.
-
-    Args:
-        function: Its arrays are arguments, or in a tuple or list that is one; it returns arrays.
     """
     calls: Calls[Compiled | None] = Calls()
     name = function.__name__

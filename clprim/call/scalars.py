@@ -12,12 +12,7 @@ from clprim.errors import DTypeError, ShapeError
 
 
 def as_numbers(args: Sequence[Any], arrays: int = 0) -> Sequence[Any]:
-    """Returns arguments with a number for every NumPy array without dimensions, or as they are.
-
-    Args:
-        args: Arrays, then scalars.
-        arrays: How many of them are arrays; these stay what they are.
-    """
+    """Returns arguments with a number for every NumPy array without dimensions, or as they are."""
     for w in args[arrays:]:
         if w.__class__ is np.ndarray and not w.ndim:
             break
@@ -28,11 +23,7 @@ def as_numbers(args: Sequence[Any], arrays: int = 0) -> Sequence[Any]:
 
 
 def check_count(what: str, given: int, arrays: int, scalars: int) -> None:
-    """Refuses another number of arguments than strings name.
-
-    Raises:
-        ShapeError: Names what is expected.
-    """
+    """Refuses another number of arguments than strings name."""
     if given != arrays + scalars:
         expected = [f"x{n}" for n in range(arrays)] + [f"w{n}" for n in range(scalars)]
         raise ShapeError(
@@ -44,22 +35,14 @@ def check_count(what: str, given: int, arrays: int, scalars: int) -> None:
 def split_arguments(
     what: str, args: Sequence[Any], arrays: int, scalars: int
 ) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Splits positional arguments into arrays and scalars.
-
-    Raises:
-        ShapeError: Not as many as the snippets name.
-    """
+    """Splits positional arguments into arrays and scalars."""
     check_count(what, len(args), arrays, scalars)
     args = as_numbers(args, arrays)
     return args[:arrays], args[arrays:]
 
 
 def scalar_dtypes(what: str, scalars: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
-    """Returns the dtypes in which run-time scalars take part, beside arrays of these dtypes.
-
-    Raises:
-        DTypeError: Not a number, or one that the arrays' dtype cannot hold.
-    """
+    """Returns the dtypes in which run-time scalars take part, beside arrays of these dtypes."""
     common = dtypes.promote(arrays) if arrays else None
     try:
         return [dtypes.scalar_dtype(w, common) for w in scalars]
@@ -78,13 +61,6 @@ def weaken(
 
     It stays a float64, if the device has that, where whole results depend on it beside integers
     that a float32 cannot tell apart, as in ``int32_array > 0.5``.
-
-    Args:
-        scalars: The run-time scalars.
-        types: Their dtypes so far.
-        arrays: dtypes of all arrays that are read.
-        results: dtypes of results and partials.
-        fp64: Whether the device calculates in float64.
     """
     has_double = any(d == np.float64 for d in (*arrays, *results))
     wide = any(d.kind in "iu" and d.itemsize > 2 for d in arrays)

@@ -16,19 +16,7 @@ from clprim.traits import DeviceTraits
 def scale_results(
     what: str, alpha: Any, beta: Any, results: Sequence[AnyDType], traits: DeviceTraits
 ) -> list[Scaling]:
-    """Returns how every result is scaled.
-
-    Args:
-        what: The operator, for messages.
-        alpha: A number, or one for each result.
-        beta: Likewise.
-        results: dtypes of the results.
-        traits: Of the device.
-
-    Raises:
-        ShapeError: Not as many numbers as results.
-        DTypeError: Not a number.
-    """
+    """Returns how every result is scaled."""
     return [
         Scaling("plain") if kind == "plain" else Scaling(kind, _dtype(result, a, b, traits))
         for (kind, a, b), result in zip(

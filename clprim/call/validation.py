@@ -30,11 +30,7 @@ _FEW, _PLAIN = 8, frozenset((int,))
 
 
 def flag(what: str, label: str, value: Any) -> bool:
-    """Returns a flag as Python's own; NumPy's bools, and the integers 0 and 1, are such.
-
-    Raises:
-        DTypeError: Anything else: what Python would take for true is more likely a mistake.
-    """
+    """Returns a flag as Python's own; NumPy's bools, and the integers 0 and 1, are such."""
     if value is True or value is False:
         return bool(value)
     if isinstance(value, np.bool_) or (is_integer(value) and value in (0, 1)):
@@ -43,11 +39,7 @@ def flag(what: str, label: str, value: Any) -> bool:
 
 
 def instance(what: str, label: str, value: Any, kind: type, expected: str) -> Any:
-    """Returns what was given, if it is of a class, which ``expected`` says in words.
-
-    Raises:
-        DTypeError: It is of another one.
-    """
+    """Returns what was given, if it is of a class, which ``expected`` says in words."""
     if isinstance(value, kind):
         return value
     raise DTypeError(f"{what}: expected {expected} for {label}, got {quoted(value)}")
@@ -80,11 +72,7 @@ def _number(what: str, label: str, value: Any) -> Any:
 
 
 def counted(what: str, label: str, value: Any) -> Any:
-    """Returns what was given, NumPy's integers as Python's.
-
-    Raises:
-        ShapeError: An integer of more than 64 bits.
-    """
+    """Returns what was given, NumPy's integers as Python's."""
     if value.__class__ is int:
         if -_LONG <= value < _LONG:
             return value

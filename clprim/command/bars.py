@@ -13,16 +13,7 @@ _STYLE = "text{font:12px sans-serif;fill:#222}.h{font-weight:bold;font-size:14px
 
 
 def svg(title: str, rows: Sequence[tuple[str, float]]) -> str:
-    """Returns bars of milliseconds, the longest rows first; the rest is one row.
-
-    Args:
-        title: Above them.
-        rows: A name and seconds each, in the order of the bars.
-
-    Example:
-        >>> "1.500 ms" in svg("a net", [("Conv", 0.0015)])
-        True
-    """
+    """Returns bars of milliseconds, the longest rows first; the rest is one row."""
     shown = [*rows[:_MOST]]
     if len(rows) > _MOST:
         shown.append((f"{len(rows) - _MOST} others", sum(s for _, s in rows[_MOST:])))
@@ -48,21 +39,13 @@ def svg(title: str, rows: Sequence[tuple[str, float]]) -> str:
 
 
 def check(path: Path) -> None:
-    """Refuses another kind of file than .svg.
-
-    Raises:
-        DefinitionError: It is one.
-    """
+    """Refuses another kind of file than .svg."""
     if path.suffix.lower() != ".svg":
         raise DefinitionError(f"{path}: expected a name that ends in .svg")
 
 
 def write(path: Path, title: str, rows: Sequence[tuple[str, float]]) -> None:
-    """Writes the picture.
-
-    Raises:
-        DefinitionError: Another kind of file than .svg, or one that cannot be written.
-    """
+    """Writes the picture."""
     check(path)
     try:
         path.write_text(svg(title, rows), encoding="utf-8")

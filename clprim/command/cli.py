@@ -59,14 +59,7 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command.
-
-    Args:
-        argv: The words after the program's name; those of this process by default.
-
-    Returns:
-        The exit status: 0, 1 for a demo whose results are wrong, or 2 for an error.
-    """
+    """Runs one command."""
     parser = _parser()
     args = parser.parse_args(join_axes(sys.argv[1:] if argv is None else argv))
     if args.command is None:

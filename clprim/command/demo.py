@@ -61,19 +61,7 @@ def _operators() -> tuple[cp.Reduction, cp.Pointwise]:
 
 
 def run(*, batch: int = 64, runs: int = 15, full: bool = False) -> int:
-    """Runs the demonstration and prints it.
-
-    Args:
-        batch: Crops of the photograph.
-        runs: Timed runs of every competitor.
-        full: Whether whole kernels are printed.
-
-    Returns:
-        0, or 1 where a result is further from NumPy's than rounding explains.
-
-    Raises:
-        ClprimError: No device, or no photograph.
-    """
+    """Runs the demonstration and prints it."""
     photograph = _photograph()
     device = cp.current_device()
     _check_memory(batch, device)

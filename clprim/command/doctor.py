@@ -36,20 +36,7 @@ _CHECKS = 180.0  # seconds for all of them
 
 @dataclass(frozen=True)
 class Findings:
-    """Everything that the doctor found.
-
-    Attributes:
-        about: Names and versions.
-        traits: What kernels rely on, by name.
-        answers: What the compiler was found to do.
-        checks: Of every family.
-        left_out: Checks for which there was no time.
-        ceilings: Of the device; None where it could not be measured.
-        timings: Of workloads.
-        tuning: Of the worst of them; None where there was nothing to tune.
-        seconds: That all of it took.
-        quick: Whether it was the quick form, whose times say little.
-    """
+    """Everything that the doctor found."""
 
     about: dict[str, str]
     traits: dict[str, Any]
@@ -102,20 +89,7 @@ class Findings:
 
 
 def run(folder: Path, *, quick: bool = False, keep: bool = False) -> int:
-    """Examines the current device, prints what was found and writes the report.
-
-    Args:
-        folder: Where the report goes; made where it is not there.
-        quick: Whether one check of every family and short runs are enough.
-        keep: Whether a tile that is faster goes into the user's table of the device.
-
-    Returns:
-        0, or 1 where a result is wrong.
-
-    Raises:
-        ClprimError: There is no device.
-        OSError: The report cannot be written.
-    """
+    """Examines the current device, prints what was found and writes the report."""
     device = cp.current_device()
     found = _findings(device, quick=quick)
     if keep and found.tuning is not None and found.tuning.entries:
@@ -184,11 +158,7 @@ def _about(device: Device) -> dict[str, str]:
 
 
 def markdown(found: Findings) -> str:
-    """Returns the report for readers.
-
-    Args:
-        found: What was found.
-    """
+    """Returns the report for readers."""
     families = dict.fromkeys(check.family for check in found.checks)
     right = [
         (

@@ -39,14 +39,7 @@ _CHILD = (
 
 @dataclass(frozen=True)
 class Check:
-    """One call, and what it should give.
-
-    Attributes:
-        family: Of kernels.
-        name: What it does.
-        run: Makes the call, on the current device; returns what it gave and what is right.
-        tolerance: Of the largest difference, relative to the largest value; 0 for equality.
-    """
+    """One call, and what it should give."""
 
     family: str
     name: str
@@ -56,13 +49,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Found:
-    """What came of a check.
-
-    Attributes:
-        family, name: The check's.
-        right: Whether it gave what it should.
-        message: What is wrong, or why the call was refused.
-    """
+    """What came of a check."""
 
     family: str
     name: str
@@ -71,11 +58,7 @@ class Found:
 
 
 def examine(check: Check) -> Found:
-    """Runs a check; an error is a finding as well.
-
-    Args:
-        check: Which.
-    """
+    """Runs a check; an error is a finding as well."""
     try:
         given, expected = check.run()
         found = np.asarray(given.get(), dtype=np.float64)
@@ -96,14 +79,7 @@ def examine(check: Check) -> Found:
 def examined(
     device: Device, wanted: Sequence[Check], *, quick: bool, seconds: float
 ) -> Iterator[Found]:
-    """Yields what came of checks, each run in a child process, which may die of it.
-
-    Args:
-        device: Where to run them.
-        wanted: All of `checks`.
-        quick: As `checks`.
-        seconds: For all; what has not begun by then is left out.
-    """
+    """Yields what came of checks, each run in a child process, which may die of it."""
     end = time.monotonic() + seconds
     at = 0
     while at < len(wanted) and time.monotonic() < end:
@@ -131,11 +107,7 @@ def examined(
 
 
 def main(task: str) -> None:
-    """Runs checks in a child process, and says what came of each as soon as it is known.
-
-    Args:
-        task: Which, and where, as `examined` writes it.
-    """
+    """Runs checks in a child process, and says what came of each as soon as it is known."""
     child.leave_no_core_file()
     where, quick, first, last, left = json.loads(task)
     end = time.monotonic() + left
@@ -149,11 +121,7 @@ def main(task: str) -> None:
 
 
 def checks(*, quick: bool = False) -> Iterator[Check]:
-    """Yields the checks.
-
-    Args:
-        quick: Whether one of every family is enough.
-    """
+    """Yields the checks."""
     # What says most in the least time comes first.
     families = (
         *(lambda dtype=dtype: _stored(dtype) for dtype in STORED),

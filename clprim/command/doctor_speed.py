@@ -24,15 +24,7 @@ SECONDS, FEWEST, MOST = 0.5, 3, 50
 
 @dataclass(frozen=True)
 class Workload:
-    """Something to time.
-
-    Attributes:
-        name: For readers.
-        make: Makes its arrays, and returns what to run on them.
-        flops: Operations of a run, or 0 where memory is what counts.
-        nbytes: Bytes that it must move.
-        tiled: Whether it is a product, whose tiles can be tuned.
-    """
+    """Something to time."""
 
     name: str
     make: Callable[[], Callable[[], Any]]
@@ -43,14 +35,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Timed:
-    """What a workload took.
-
-    Attributes:
-        workload: Which.
-        seconds: The median of all runs.
-        share: Of the ceiling that binds it; above 1 where a cache holds everything.
-        ceiling: ``copy``, ``read`` or ``float32``.
-    """
+    """What a workload took."""
 
     workload: Workload
     seconds: float
@@ -67,15 +52,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What other tiles gain for a workload.
-
-    Attributes:
-        workload: Its name.
-        before, best: What the rule chooses, and what was fastest.
-        gain: How many times as fast.
-        tried: Tiles that were timed.
-        entries: For the user's table; none where nothing was worth it.
-    """
+    """What other tiles gain for a workload."""
 
     workload: str
     before: str
@@ -86,11 +63,7 @@ class Tuning:
 
 
 def workloads(*, quick: bool = False) -> Iterator[Workload]:
-    """Yields what to time, in both memory formats.
-
-    Args:
-        quick: Whether a few small ones are enough.
-    """
+    """Yields what to time, in both memory formats."""
     images = 1 if quick else 8
     size = 256 if quick else 1024
     many = images if quick else 64  # far more than caches hold
@@ -153,13 +126,7 @@ def _conv(images: int, channels: int, outputs: int, kernel: int, memory: str) ->
 
 
 def timed(workload: Workload, ceilings: Measurement, *, quick: bool = False) -> Timed:
-    """Times a workload and compares it with the ceiling that binds it.
-
-    Args:
-        workload: Which.
-        ceilings: Of the device.
-        quick: Whether few runs are enough.
-    """
+    """Times a workload and compares it with the ceiling that binds it."""
     seconds = _seconds(workload.make(), quick=quick)
     bandwidth, ceiling = ceilings.copy_bandwidth, "copy"
     if "sums" in workload.name:
@@ -186,12 +153,7 @@ def _seconds(run: Callable[[], Any], *, quick: bool) -> float:
 
 
 def tune(workload: Workload, *, quick: bool = False) -> Tuning | None:
-    """Times other tiles for a product; None where there are none.
-
-    Args:
-        workload: Which; it is ``tiled``.
-        quick: Whether few tiles and runs are enough.
-    """
+    """Times other tiles for a product; None where there are none."""
     cases = record(workload.make())
     effort = Effort(2, 1, 3, 0.1) if quick else Effort()
     found = measured(cases[0], effort) if cases else None

@@ -11,10 +11,6 @@ def excerpt(source: str, most: int) -> str:
     """Returns the lines around the user's own: the widest block that has at most ``most`` lines.
 
     ``#line`` directives are left out and the user's lines indented and marked.
-
-    Args:
-        source: What `Pointwise.source` or `Reduction.source` gives.
-        most: Lines at most, but the innermost block at least.
     """
     lines, first = _mark(source)
     blocks: list[tuple[int, int]] = []

@@ -35,13 +35,7 @@ COMMON = {
 
 
 def sketch(shape: tuple[int, ...], dtype: AnyDType, memory_format: str = "contiguous") -> Operand:
-    """Returns an array that has a place for every element but no memory: enough for planning.
-
-    Args:
-        shape: Of the array.
-        dtype: Of its elements.
-        memory_format: ``"contiguous"``, or ``"channels_last"`` for four dimensions.
-    """
+    """Returns an array that has a place for every element but no memory: enough for planning."""
     order: Sequence[int] = range(len(shape))
     if memory_format == "channels_last" and len(shape) == 4:
         order = (0, 2, 3, 1)
@@ -61,19 +55,7 @@ class _Drawing:
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a call would run.
-
-    Attributes:
-        title: The operator, in a few words.
-        definition: Its strings.
-        device: What it was planned for.
-        operands: Name and description of arguments and results.
-        words: The plan, in a sentence.
-        launches: Of each kernel: work-items, bytes, operations.
-        kernels: Name and source of each.
-        nbytes: That all of them move.
-        flops: Operations of all of them.
-    """
+    """How a call would run."""
 
     title: str
     definition: Definition
@@ -107,27 +89,7 @@ def explain(
     keepdims: bool = False,
     on: Device | str = "cpu",
 ) -> str:
-    """Returns how a call would run, as comments, and the OpenCL C of its kernels.
-
-    Args:
-        operator: Whose call.
-        arrays: Stand-ins of x0, x1, ….
-        scalars: The run-time scalars w0, w1, ….
-        axis: Of a `Reduction`.
-        keepdims: Of a `Reduction`, too.
-        on: A device, which then compiles the kernels too, so that all their errors show; or
-            a key of `COMMON`.
-
-    Raises:
-        ClprimError: What the call would raise.
-
-    Example:
-        >>> import numpy as np
-        >>> double = Pointwise("y0 = x0 * 2;")
-        >>> text = explain(double, [sketch((1000,), np.dtype(np.float32))], on="gpu")
-        >>> print(text.partition(chr(10))[0])
-        // Pointwise 'y0 = x0 * 2;'
-    """
+    """Returns how a call would run, as comments, and the OpenCL C of its kernels."""
     return str(explanation_of(operator, arrays, scalars, axis=axis, keepdims=keepdims, on=on))
 
 

@@ -40,24 +40,14 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 20, 20, 45
 
 @dataclass(frozen=True)
 class Timing:
-    """What running it showed.
-
-    Attributes:
-        seconds: Of all kernels of one call on the device, the median of some.
-        ceilings: What the device can do at best.
-    """
+    """What running it showed."""
 
     seconds: float
     ceilings: Measurement
 
 
 def explain_page(explanation: Explanation, timing: Timing | None = None) -> str:
-    """Returns a page of HTML about one call.
-
-    Args:
-        explanation: Of the call.
-        timing: Of it, where a device ran it; else there is no roofline.
-    """
+    """Returns a page of HTML about one call."""
     title = escape(explanation.title)
     blocks = [
         "<!DOCTYPE html>",

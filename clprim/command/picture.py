@@ -17,15 +17,7 @@ _COLUMNS, _PART = 96, 4096
 
 
 def png(pixels: Pixels) -> bytes:
-    """Returns a PNG file.
-
-    Args:
-        pixels: (H, W, 3) of uint8.
-
-    Example:
-        >>> png(np.zeros((2, 3, 3), np.uint8))[1:4]
-        b'PNG'
-    """
+    """Returns a PNG file."""
     height, width, _ = pixels.shape
     # A zero before every row: stored as it is, without a filter.
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)
@@ -46,9 +38,6 @@ def terminal_picture(pixels: Pixels) -> str:
 
     Kitty's and iTerm2's protocols show the pixels; terminals of 24-bit colours get two of them a
     character.
-
-    Args:
-        pixels: (H, W, 3) of uint8.
     """
     if not sys.stdout.isatty():
         return ""

@@ -154,11 +154,7 @@ def _say(found: Sequence[Tuned]) -> None:
 
 
 def _script(path: Path, arguments: Sequence[str]) -> Callable[[], Any]:
-    """Returns what runs a script as Python does.
-
-    Raises:
-        DefinitionError: There is no such file.
-    """
+    """Returns what runs a script as Python does."""
     if not path.is_file():
         raise DefinitionError(f"{path}: no such script; --network and --problem need none")
 
@@ -177,11 +173,7 @@ def _script(path: Path, arguments: Sequence[str]) -> Callable[[], Any]:
 
 
 def _network(name: str, batch: int) -> list[tuple[str, Callable[[], Any]]]:
-    """Returns the layers of a network in both memory formats.
-
-    Raises:
-        DefinitionError: No such network.
-    """
+    """Returns the layers of a network in both memory formats."""
     known = [group[name] for group in (NETWORKS, DEPTHWISE) if name in group]
     if not known:
         names = ", ".join({**NETWORKS, **DEPTHWISE})
@@ -207,12 +199,7 @@ def _run_layer(layer: Layer, batch: int, memory: str) -> None:
 
 
 def _problem(text: str) -> Callable[[], Any]:
-    """Reads a problem: an operator, shapes, and ``name=value``.
-
-    Raises:
-        DefinitionError: No such operator, or a value that cannot be read.
-        ShapeError: A word that is no shape.
-    """
+    """Reads a problem: an operator, shapes, and ``name=value``."""
     name, *words = text.split() or [""]
     operator = getattr(ops, name, None) if name.isidentifier() and name[0] != "_" else None
     if not callable(operator):

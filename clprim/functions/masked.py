@@ -29,20 +29,7 @@ MASKED: dict[str, tuple[Any, Callable[..., Any] | None]] = {
 def reduced(
     operator: Callable[..., Any], x: Any, where: Any, initial: Any, out: Any, **options: Any
 ) -> Array:
-    """Returns a reduction of the elements where a mask holds, and of a number.
-
-    Args:
-        operator: Of `clprim.ops`, one of `MASKED`.
-        x: An array.
-        where: An array of bool that broadcasts to it, or None for all elements.
-        initial: The number, or None.
-        out: Where the result goes.
-        options: Of the operator.
-
-    Raises:
-        DefinitionError: A mask of `amax` or `amin`, which need ``initial`` then.
-        ShapeError: A mask that does not broadcast.
-    """
+    """Returns a reduction of the elements where a mask holds, and of a number."""
     name = operator.__name__
     nothing, join = MASKED[name]
     dtype_of(name, "x", x)

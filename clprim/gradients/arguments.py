@@ -27,14 +27,7 @@ def is_floating(dtype: Any) -> bool:
 
 @dataclass(frozen=True)
 class Given:
-    """Arguments of a call.
-
-    Attributes:
-        arrays, scalars: ``xN`` and ``wN``.
-        grads: An array, a number, or None for each result.
-        real: ``float``, or ``double`` where float64 takes part.
-        ctypes: C's types of ``xN`` and ``wN`` in a snippet, by name.
-    """
+    """Arguments of a call."""
 
     arrays: tuple[Any, ...]
     scalars: tuple[Any, ...]
@@ -80,20 +73,7 @@ def read_arguments(
     device: Device,
     others: Sequence[Any] = (),
 ) -> Given:
-    """Checks what a gradient was called with.
-
-    Args:
-        what: The gradient, for messages.
-        args: Arrays, then scalars.
-        counts: How many arrays, scalars and results the operator has.
-        grad: The gradient of the result, or of each: an array, a number, or None for 0.
-        device: The current one.
-        others: Further arrays that take part.
-
-    Raises:
-        ShapeError: Not as many arguments or gradients.
-        DTypeError: Something that is no array, no number, no floating gradient.
-    """
+    """Checks what a gradient was called with."""
     inputs, numbers, results = counts
     arrays, scalars = map(tuple, split_arguments(what, args, inputs, numbers))
     check_arrays(what, arrays, (), device)
@@ -138,11 +118,7 @@ def given_names(value: Any) -> tuple[Any, ...]:
 
 
 def as_names(what: str, wrt: Any, inputs: int, scalars: int) -> tuple[str, ...] | None:
-    """Returns ``wrt=`` as names, or None where it is left out.
-
-    Raises:
-        DefinitionError: No such argument, or one named twice.
-    """
+    """Returns ``wrt=`` as names, or None where it is left out."""
     if wrt is None:
         return None
     names = given_names(wrt)

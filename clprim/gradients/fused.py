@@ -29,12 +29,7 @@ from clprim.language.grouped import GroupedDefinition
 
 
 class GroupStages:
-    """Makes these kernels, each once.
-
-    Args:
-        definition: Of the operator.
-        what: Its gradient, for messages.
-    """
+    """Makes these kernels, each once."""
 
     def __init__(self, definition: GroupedDefinition, what: str) -> None:
         self.definition = definition
@@ -93,17 +88,7 @@ class GroupStages:
         *,
         apart: bool = False,
     ) -> list[GradientStage]:
-        """Returns the kernels of a call.
-
-        Args:
-            grouping: The gradients.
-            values: Arrays and numbers, by name; what kernels make is added as standing for itself.
-            whole: The shape that arrays broadcast to.
-            axes: Of a group.
-            summed: Along which axes the gradient of each argument is summed.
-            inner: Axes of a part of a group, where groups have parts.
-            apart: Whether sums and maps are kernels of their own, which have gradients.
-        """
+        """Returns the kernels of a call."""
         kept = tuple(1 if d in axes else size for d, size in enumerate(whole))
         stages = self._ahead(grouping, values, kept, axes) if grouping.ahead else []
         standing = Standing(kept, np.dtype(REAL[grouping.real]))

@@ -30,16 +30,7 @@ def derivation_of(grouping: Grouping, terms: Mapping[str, Term]) -> Derivation:
 
 
 class GroupKernel:
-    """The `Grouped` that sums, computes once a group, and maps.
-
-    Args:
-        definition: Of the operator.
-        operators: Where kernels are kept.
-        grouping: The gradients.
-        values: Arrays and numbers, by name.
-        needed: The parts and the sums that are.
-        again: Whether the operator's own partials are, too.
-    """
+    """The `Grouped` that sums, computes once a group, and maps."""
 
     def __init__(
         self,

@@ -38,14 +38,7 @@ def inner_axes(
     repeated: Sequence[Sequence[int]],
     strides: Sequence[int] | None,
 ) -> tuple[int, ...]:
-    """Returns the axes of a part: none where groups are better left whole.
-
-    Args:
-        whole: The shape that arrays broadcast to.
-        axes: Of a group.
-        repeated: Along which axes arrays are, those that are: a part's are among all.
-        strides: Of the array whose gradient is not summed, or None.
-    """
+    """Returns the axes of a part: none where groups are better left whole."""
     if strides is None:
         return ()
     found = [d for d in axes if whole[d] > 1 and all(d in along for along in repeated)]
@@ -60,13 +53,7 @@ def inner_axes(
 
 
 class PartStages:
-    """Makes these kernels, each once.
-
-    Args:
-        maker: Of the gradient's maps.
-        operators: Where kernels are kept.
-        mapped: Makes a map of what is one value a group, or a part.
-    """
+    """Makes these kernels, each once."""
 
     def __init__(
         self,
@@ -87,21 +74,7 @@ class PartStages:
         full: Sequence[str],
         rest: Mapping[str, tuple[int, ...]],
     ) -> list[GradientStage] | None:
-        """Returns the kernels of a call, of which all values of groups are at hand.
-
-        Args:
-            grouping: The gradients.
-            values: Arrays and numbers, by name; what kernels make is added.
-            whole: The shape that arrays broadcast to.
-            axes: Of a group.
-            inner: Of a part.
-            needed: What is computed once a group, and the sums.
-            full: Names of the arguments whose gradients are not summed.
-            rest: Of the others, and along which axes they are.
-
-        Returns:
-            None where a sum has nothing that differs within a part.
-        """
+        """Returns the kernels of a call, of which all values of groups are at hand."""
         kept = tuple(1 if d in axes else size for d, size in enumerate(whole))
         each = tuple(1 if d in inner else size for d, size in enumerate(whole))
         parts, sums = needed

@@ -31,12 +31,6 @@ class GroupedGradient(OperatorGradient):
 
     Printed, it is the derived strings: what is added up, what is computed once a group, and what
     every element takes.
-
-    Args:
-        definition: Of the operator.
-        what: The operator, for messages.
-        wrt: Names of arguments; None for every floating array.
-        saves: Results ``yN`` and values ``group_yN`` that will be at hand.
     """
 
     _nothing = "nothing"
@@ -62,26 +56,6 @@ class GroupedGradient(OperatorGradient):
         It is called with the arrays of the operator, the gradients that ``grad=`` held, and the
         scalars, and with its ``axis=``; ``grad=`` takes one gradient for each that this one
         returns. Where the former are left out, they are 1.
-
-        Args:
-            wrt: Names of arguments; ``x`` and a number for the gradients too, behind the arrays.
-                Every floating array by default.
-
-        Raises:
-            DefinitionError: A gradient passes what has none.
-
-        Example:
-            >>> import numpy as np, clprim as cp
-            >>> share = cp.Grouped(
-            ...     "y0 = x0;",
-            ...     init="reduce_y0 = 0;",
-            ...     step="reduce_y0 += y0;",
-            ...     each="y0 = x0 / group_y0;",
-            ... )
-            >>> x, grad = (cp.asarray(np.float32(v)) for v in ([1, 3], [1, 0]))
-            >>> second = share.gradient().gradient("x0")
-            >>> second(x, grad, grad=grad).get()
-            array([-0.09375, -0.03125], dtype=float32)
         """
         first = self
         if self._saves:  # what was saved depends on the arguments, too
@@ -119,27 +93,7 @@ class GroupedGradient(OperatorGradient):
     def __call__(
         self, *args: Any, grad: Any = None, axis: Any = -1, saved: Any = (), out: Any = None
     ) -> Any:
-        """Computes the gradients.
-
-        Args:
-            args: The arguments of the operator: arrays x0, x1, …, then scalars w0, w1, ….
-            grad: The gradient of the result, an array of its shape or a number; for several
-                results a tuple, in which None stands for 0.
-            axis: As in the operator's call.
-            saved: What ``saves=`` names, an array or a tuple of them; values of groups have size 1
-                along the axes, as ``keep=`` returns them.
-            out: Where the gradient goes, if it is one and nothing of it is summed.
-
-        Returns:
-            An array of the shape and dtype of each argument asked for, a tuple for several. What
-            was broadcast is summed; of a scalar the gradient is an array of shape ().
-
-        Raises:
-            ShapeError: Wrong number of arguments, a gradient of another shape than the result's.
-            DTypeError: An argument that is no array or no number, no floating array at all.
-            DeviceError: An array of another context.
-            BuildError: The OpenCL compiler refused a snippet.
-        """
+        """Computes the gradients."""
         return self._run(*self._staged(args, grad, saved, axis, False), out)
 
     def source(self, *args: Any, grad: Any = None, axis: Any = -1, saved: Any = ()) -> str:
@@ -154,12 +108,6 @@ class GroupedGradient(OperatorGradient):
 
         Its results are the gradients of what differs within a group, in order; the first values of
         its groups are those of what is one value a group.
-
-        Args:
-            names: What is read, and what it is called there: ``{"gy0": "x0", "x0": "x1"}``. What
-                ``saves=`` names is given, too.
-            once: Names of arrays that have one value a group.
-            real: ``float``, or ``double``.
         """
         inputs, scalars, results = self._counts
         known = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]

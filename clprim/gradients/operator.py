@@ -26,16 +26,7 @@ from clprim.runtime.device import current_device
 
 
 class OperatorGradient(ABC):
-    """Gradients of an operator in its arguments.
-
-    Args:
-        counts: How many arrays, scalars and results the operator has.
-        what: The operator, for messages.
-        wrt: Names of arguments; None for every floating array.
-        saves: Names of what will be at hand.
-        known: What can be, by name.
-        meaning: What these names are, as ``the results are``.
-    """
+    """Gradients of an operator in its arguments."""
 
     _nothing = "no results"  # what ``saved=`` holds where nothing is saved
 
@@ -65,11 +56,7 @@ class OperatorGradient(ABC):
     def _prepare(
         self, given: Given, extra: Sequence[Any], *options: Any
     ) -> tuple[tuple[GradientStage, ...], tuple[str, ...], Any]:
-        """Checks a call and makes its kernels.
-
-        Returns:
-            The kernels, the names of their results in order, and what `_values` takes last.
-        """
+        """Checks a call and makes its kernels."""
 
     def _values(
         self, arrays: Any, scalars: Any, grads: Any, extra: Any, kept: Any
@@ -106,11 +93,7 @@ class OperatorGradient(ABC):
         return stages, order, self._values(arrays, scalars, grads, extra, kept)
 
     def _asked(self, given: Given) -> tuple[str, ...]:
-        """Names of what the gradients of a call are of.
-
-        Raises:
-            DTypeError: No argument is an array of a floating dtype.
-        """
+        """Names of what the gradients of a call are of."""
         if self._wrt is not None:
             return self._wrt
         floating = [f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype)]
@@ -120,11 +103,7 @@ class OperatorGradient(ABC):
         return wrt
 
     def _shape_of(self, name: str, given: Given) -> tuple[int, ...]:
-        """The shape of an argument that has a gradient.
-
-        Raises:
-            DTypeError: It holds whole numbers.
-        """
+        """The shape of an argument that has a gradient."""
         if name[0] == "w":
             return ()
         array = given.arrays[int(name[1:])]

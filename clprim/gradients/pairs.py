@@ -34,15 +34,7 @@ _SUM = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
 
 
 class PairsGradient:
-    """Gradients of a `Pairs` in its arrays; see `Pairs.gradient`.
-
-    Args:
-        pairs: The operator.
-        wrt: Names of arrays; None for all.
-
-    Raises:
-        DefinitionError: A gradient would pass something that has none, or that is not known.
-    """
+    """Gradients of a `Pairs` in its arrays; see `Pairs.gradient`."""
 
     def __init__(self, pairs: Pairs, wrt: Any = None) -> None:
         self.pairs, definition = pairs, pairs.definition
@@ -62,21 +54,7 @@ class PairsGradient:
             self._in_blocks()  # what cannot be derived is refused now
 
     def __call__(self, *args: Any, grad: Any = None, axis: int = -1) -> Any:
-        """Computes the gradients.
-
-        Args:
-            args: The arguments of the operator.
-            grad: The gradient of its result, an array of its shape or a number; a tuple for several
-                results.
-            axis: As in the operator's call.
-
-        Returns:
-            An array of the shape of each argument asked for; a tuple for several.
-
-        Raises:
-            ShapeError: A gradient of another shape than the result.
-            DTypeError, DeviceError, BuildError: As the operator.
-        """
+        """Computes the gradients."""
         pairs, definition = self.pairs, self.pairs.definition
         arrays, numbers = args[: definition.inputs], args[definition.inputs :]
         double = any(a.dtype == np.float64 for a in arrays)

@@ -25,15 +25,7 @@ BLOCK = 1 << 22
 
 
 class PairsBlocks:
-    """Gradients of a `Pairs` in some of its arrays.
-
-    Args:
-        pairs: The operator.
-        wrt: Names of arrays.
-
-    Raises:
-        DefinitionError: A gradient would pass something that has none, or that is not known.
-    """
+    """Gradients of a `Pairs` in some of its arrays."""
 
     def __init__(self, pairs: Pairs, wrt: Sequence[str]) -> None:
         self._pairs, definition = pairs, pairs.definition
@@ -61,14 +53,7 @@ class PairsBlocks:
     def __call__(
         self, arrays: Sequence[Any], numbers: Sequence[Any], grads: Sequence[Any], axis: int
     ) -> tuple[Any, ...]:
-        """Computes the gradients.
-
-        Args:
-            arrays: Of the operator, of one dtype.
-            numbers: Of the operator.
-            grads: Of its results: arrays of their shape, or numbers.
-            axis: As in the operator's call.
-        """
+        """Computes the gradients."""
         shape = self._pairs.shape_of([a.shape for a in arrays])
         reduced, kept = (-1, -2) if axis == -1 else (-2, -1)
         a_row = math.prod(shape[:-2]) * shape[reduced]

@@ -40,14 +40,7 @@ _PRODUCT = (
 
 
 class PartialStages:
-    """Makes these kernels, each once.
-
-    Args:
-        definition: Of the operator.
-        saves: Results that are at hand.
-        partial_types: dtypes of the partials, where they are fixed.
-        maker: Of the gradient's maps.
-    """
+    """Makes these kernels, each once."""
 
     def __init__(
         self,
@@ -123,11 +116,7 @@ class PartialStages:
         axes: tuple[int, ...],
         wrt: Sequence[str],
     ) -> GradientStage | None:
-        """One kernel for all: a `Grouped`, which finds the elements in a near cache again.
-
-        Returns:
-            None where gradients are summed, or need more than partials and what they hand on.
-        """
+        """One kernel for all: a `Grouped`, which finds the elements in a near cache again."""
         outputs, elements, own = folded.outputs, folded.elements, self.definition
         if not isinstance(elements, Derivation) or folded.late or folded.taken.gradients:
             return None

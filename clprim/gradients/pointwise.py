@@ -35,20 +35,7 @@ def derive_pointwise(
     *,
     lenient: bool = False,
 ) -> Derivation:
-    """Derives gradients of a `Pointwise`.
-
-    Args:
-        definition: Its snippet.
-        real: The type of real operands, ``float`` or ``double``.
-        ctypes: Of ``xN`` and ``wN``.
-        results: Types of ``yN``.
-        grads: What each result is given: ``array``, ``number``, ``one`` or ``none``.
-        wrt: Names of what is asked for.
-        lenient: Whether arrays may turn out to hold whole numbers.
-
-    Raises:
-        DefinitionError: A gradient passes what has none.
-    """
+    """Derives gradients of a `Pointwise`."""
     snippet = definition.expr
     names = [f"y{n}" for n in range(definition.results)]
     types = {**ctypes, **dict(zip(names, results, strict=True))}
@@ -74,15 +61,6 @@ class PointwiseGradient(OperatorGradient):
     """Gradients of a `Pointwise` in its arguments; see `Pointwise.gradient`.
 
     Printed, it is the derived strings.
-
-    Args:
-        definition: Of the operator.
-        what: The operator, for messages.
-        wrt: Names of arguments; None for every floating array.
-        saves: Results that will be at hand.
-        result_types: dtypes of the results, where they are fixed.
-        previous: The gradient that this is a gradient of.
-        by_hand: The gradient in the user's words, instead of a derived one.
     """
 
     def __init__(
@@ -161,11 +139,6 @@ class PointwiseGradient(OperatorGradient):
         It is called with the arrays of the operator, the gradients that ``grad=`` held, and the
         scalars; ``grad=`` takes one gradient for each that this one returns. Where the former are
         left out, they are 1.
-
-        Args:
-            wrt: Names of arguments; ``x`` and a number for the gradients too, behind the arrays.
-                Every floating array by default.
-            saves: Those of its results ``y0``, ``y1``, … that will be at hand.
         """
         return self._next(("array",) * self._counts[2], wrt, saves)
 
@@ -207,25 +180,7 @@ class PointwiseGradient(OperatorGradient):
     # Calls
 
     def __call__(self, *args: Any, grad: Any = None, saved: Any = (), out: Any = None) -> Any:
-        """Computes the gradients.
-
-        Args:
-            args: The arguments of the operator: arrays x0, x1, …, then scalars w0, w1, ….
-            grad: The gradient of the result, an array of its shape or a number; for several
-                results a tuple, in which None stands for 0.
-            saved: The results that ``saves=`` names, an array or a tuple of them.
-            out: Where the gradient goes, if it is one and nothing of it is summed.
-
-        Returns:
-            An array of the shape and dtype of each argument asked for, a tuple for several. What
-            was broadcast is summed; of a scalar the gradient is an array of shape ().
-
-        Raises:
-            ShapeError: Wrong number of arguments, a gradient of another shape than the result's.
-            DTypeError: An argument that is no array or no number, no floating array at all.
-            DeviceError: An array of another context.
-            BuildError: The OpenCL compiler refused a snippet.
-        """
+        """Computes the gradients."""
         if self._is_plain(args):
             return self._plain(*args, grad=grad, saved=saved, out=out)
         return self._run(*self._staged(args, grad, saved), out)
@@ -266,11 +221,7 @@ class PointwiseGradient(OperatorGradient):
         return stages, tuple(f"g{name}" for name in wrt), None
 
     def _shape(self, given: Given, extra: Sequence[Any]) -> tuple[int, ...]:
-        """The shape of the results.
-
-        Raises:
-            ShapeError: Of a gradient, another one.
-        """
+        """The shape of the results."""
         what, broadcast = self._what, self.definition.broadcast
         shape = broadcast_shapes(what, [given.arrays[n].shape for n in broadcast])
         grads = [(f"grad= of y{n}", g.shape) for n, g in enumerate(given.grads) if is_array(g)]

@@ -35,14 +35,6 @@ class ReductionGradient(OperatorGradient):
     """Gradients of a `Reduction` in its arrays; see `Reduction.gradient`.
 
     Printed, it is the derived strings: what every result hands on, and what every element takes.
-
-    Args:
-        definition: Of the operator.
-        what: The operator, for messages.
-        wrt: Names of arguments; None for every floating array.
-        saves: Results that will be at hand.
-        partial_types: dtypes of the partials, where they are fixed.
-        by_hand: The gradient in the user's words, instead of a derived one.
     """
 
     def __init__(
@@ -91,19 +83,6 @@ class ReductionGradient(OperatorGradient):
         It is called with the arrays of the operator, the gradients that ``grad=`` held, and the
         scalars; ``grad=`` takes one gradient for each that this one returns. Where the former are
         left out, they are 1.
-
-        Args:
-            wrt: Names of arguments; ``x`` and a number for the gradients too, behind the arrays.
-                Every floating array by default.
-
-        Example:
-            >>> import numpy as np, clprim as cp
-            >>> cubes = cp.Reduction(
-            ...     "y0 = x0 * x0 * x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;"
-            ... )
-            >>> second = cubes.gradient().gradient()
-            >>> second(cp.asarray(np.array([1, 2], np.float32)), grad=1.0).get()
-            array([ 6., 12.], dtype=float32)
         """
         first = self
         if self._saves:  # what was saved depends on the arguments, too
@@ -148,26 +127,7 @@ class ReductionGradient(OperatorGradient):
         keepdims: bool = False,
         saved: Any = (),
     ) -> Any:
-        """Computes the gradients.
-
-        Args:
-            args: The arguments of the operator: arrays x0, x1, …, then scalars w0, w1, ….
-            grad: The gradient of the result, an array of its shape or a number; for several
-                results a tuple, in which None stands for 0.
-            axis: As in the operator's call.
-            keepdims: Likewise.
-            saved: The results that ``saves=`` names, an array or a tuple of them.
-
-        Returns:
-            An array of the shape and dtype of each argument asked for, a tuple for several; of a
-            scalar the gradient is an array of shape ().
-
-        Raises:
-            ShapeError: Wrong number of arguments, a gradient of another shape than the result's.
-            DTypeError: An argument that is no array or no number, no floating array at all.
-            DeviceError: An array of another context.
-            BuildError: The OpenCL compiler refused a snippet.
-        """
+        """Computes the gradients."""
         return self._run(*self._staged(args, grad, saved, axis, keepdims, False), None)
 
     def source(
@@ -196,16 +156,7 @@ class ReductionGradient(OperatorGradient):
         extra: Any,
         spread: tuple[tuple[int, ...], Any],
     ) -> dict[str, Any]:
-        """Arguments by name; what has the shape of results gets reduced axes of size 1.
-
-        Args:
-            arrays: The arguments x0, x1, ….
-            scalars: The arguments w0, w1, ….
-            grads: Gradients of the results.
-            extra: Saved results.
-            spread: The shape of results; the dtype where a number that is a gradient fills it,
-                as gradients are summed along it, or None.
-        """
+        """Arguments by name; what has the shape of results gets reduced axes of size 1."""
         kept, dtype = spread
         values = {f"x{n}": a for n, a in enumerate(arrays)}
         values |= {f"w{n}": w for n, w in enumerate(scalars)}

@@ -40,14 +40,7 @@ class _Step:
 
 
 class SecondGradient:
-    """Gradients of a gradient.
-
-    Args:
-        first: That gradient.
-        names: Of what it returns.
-        wrt: Names of arguments: ``x`` and a number for arrays and, behind these, for what ``grad=``
-            held; every floating array by default.
-    """
+    """Gradients of a gradient."""
 
     def __init__(
         self, first: ReductionGradient | GroupedGradient, names: tuple[str, ...], wrt: Any
@@ -67,11 +60,7 @@ class SecondGradient:
         return f"// the kernels of these strings, backwards\n{self._first}"
 
     def gradient(self, wrt: Any = None) -> Any:
-        """Refuses a third derivative.
-
-        Raises:
-            DefinitionError: Always.
-        """
+        """Refuses a third derivative."""
         del wrt
         raise DefinitionError(f"{self._what}: a third derivative is not known")
 
@@ -117,11 +106,7 @@ class SecondGradient:
         return made[0] if len(made) == 1 else tuple(made)
 
     def _wanted(self, arrays: tuple[Any, ...]) -> tuple[str, ...]:
-        """Names of the arguments that gradients are of.
-
-        Raises:
-            DTypeError: One that has none, or no floating array at all.
-        """
+        """Names of the arguments that gradients are of."""
         if self._wrt is None:
             found = tuple(f"x{n}" for n, a in enumerate(arrays) if is_floating(a.dtype))
             if not found:
@@ -136,11 +121,7 @@ class SecondGradient:
         return self._wrt
 
     def _started(self, name: str, result: Any, grad: Any) -> Any:
-        """The gradient of a result of the first gradient, as an array.
-
-        Raises:
-            ShapeError: It has another shape.
-        """
+        """The gradient of a result of the first gradient, as an array."""
         if not is_array(grad):
             return full(result.shape, grad, result.dtype)
         if grad.shape != result.shape:
@@ -201,12 +182,7 @@ class SecondGradient:
 
 
 class SecondOfReduction(SecondGradient):
-    """Gradients of a `Reduction`'s gradient; see `ReductionGradient.gradient`.
-
-    Args:
-        first: That gradient.
-        wrt: As in `SecondGradient`.
-    """
+    """Gradients of a `Reduction`'s gradient; see `ReductionGradient.gradient`."""
 
     def __init__(self, first: ReductionGradient, wrt: Any = None) -> None:
         _, names = first._definite()
@@ -215,22 +191,7 @@ class SecondOfReduction(SecondGradient):
     def __call__(
         self, *args: Any, grad: Any = None, axis: Any = None, keepdims: bool = False
     ) -> Any:
-        """Computes the gradients.
-
-        Args:
-            args: The arrays of the operator, what ``grad=`` of its gradient was (1 where they are
-                left out), its scalars.
-            grad: A gradient for each that the gradient of the operator returns, arrays of the
-                shape of its arguments or numbers; a tuple for several.
-            axis: As in the operator's call.
-            keepdims: Likewise.
-
-        Returns:
-            An array of the shape and dtype of each argument asked for, a tuple for several.
-
-        Raises:
-            ShapeError, DTypeError, DeviceError, BuildError: As the gradient of the operator.
-        """
+        """Computes the gradients."""
         return self._run(args, grad, (axis, keepdims), None)
 
     def source(self, *args: Any, grad: Any = None, axis: Any = None, keepdims: bool = False) -> str:
@@ -241,12 +202,7 @@ class SecondOfReduction(SecondGradient):
 
 
 class SecondOfGroups(SecondGradient):
-    """Gradients of a `Grouped`'s gradient; see `GroupedGradient.gradient`.
-
-    Args:
-        first: That gradient.
-        wrt: As in `SecondGradient`.
-    """
+    """Gradients of a `Grouped`'s gradient; see `GroupedGradient.gradient`."""
 
     def __init__(self, first: GroupedGradient, wrt: Any = None) -> None:
         inputs = first._counts[0]
@@ -254,21 +210,7 @@ class SecondOfGroups(SecondGradient):
         super().__init__(first, tuple(f"g{n}" for n in wanted), wrt)
 
     def __call__(self, *args: Any, grad: Any = None, axis: Any = -1) -> Any:
-        """Computes the gradients.
-
-        Args:
-            args: The arrays of the operator, what ``grad=`` of its gradient was (1 where they are
-                left out), its scalars.
-            grad: A gradient for each that the gradient of the operator returns, arrays of the
-                shape of its arguments or numbers; a tuple for several.
-            axis: As in the operator's call.
-
-        Returns:
-            An array of the shape and dtype of each argument asked for, a tuple for several.
-
-        Raises:
-            ShapeError, DTypeError, DeviceError, BuildError: As the gradient of the operator.
-        """
+        """Computes the gradients."""
         return self._run(args, grad, (axis,), None)
 
     def source(self, *args: Any, grad: Any = None, axis: Any = -1) -> str:

@@ -21,14 +21,7 @@ REAL = {"float": np.float32, "double": np.float64}
 
 @dataclass(frozen=True)
 class GradientStage:
-    """One kernel of a call.
-
-    Attributes:
-        operator: A `Pointwise`, a `Reduction` or a `Grouped`.
-        operands: Names of what it is given: ``x0``, ``gy0``, ``w0``.
-        options: ``shape=``, ``axis=``, ``keepdims=``, ``keep=``.
-        results: Names of what it makes, and shapes; None for the shape that it has.
-    """
+    """One kernel of a call."""
 
     operator: Any
     operands: tuple[str, ...]
@@ -36,15 +29,7 @@ class GradientStage:
     results: tuple[tuple[str, tuple[int, ...] | None], ...]
 
     def run(self, values: dict[str, Any], out: Any = None) -> tuple[tuple[int, ...], ...]:
-        """Launches the kernel on some of the values, and adds what it made to them.
-
-        Args:
-            values: By name.
-            out: Where the result goes, if anywhere.
-
-        Returns:
-            The shapes that the operator gave its results.
-        """
+        """Launches the kernel on some of the values, and adds what it made to them."""
         taken = [values[name] for name in self.operands]
         into = {} if out is None else {"out": out}
         made = self.operator(*taken, **self.options, **into)
@@ -62,11 +47,7 @@ class GradientStage:
 
 @dataclass
 class StageMaker:
-    """Makes kernels of derived strings, each once.
-
-    Attributes:
-        saves: Results that are at hand.
-    """
+    """Makes kernels of derived strings, each once."""
 
     saves: tuple[str, ...] = ()
     _operators: dict[Any, Any] = field(default_factory=dict)
@@ -80,16 +61,7 @@ class StageMaker:
         wrt: Sequence[str],
         written: Mapping[str, str] | None = None,
     ) -> GradientStage:
-        """Returns the kernel that makes the gradients of some arguments.
-
-        Args:
-            derivation: Where their terms are.
-            values: Arrays and numbers, by name.
-            whole: The shape that arrays broadcast to.
-            axes: Along which the gradients are summed; none for a map.
-            wrt: Names of the arguments.
-            written: What names that are no operands are called in a kernel: ``reduce_item``.
-        """
+        """Returns the kernel that makes the gradients of some arguments."""
         written = written or {}
         names = [f"g{name}" for name in wrt]
         used = derivation.uses(names, self.saves)
@@ -134,20 +106,7 @@ def kernel_of(
     summed: bool = False,
     **options: Any,
 ) -> tuple[Any, tuple[str, ...]]:
-    """Returns the kernel of some terms, which is made once, and the names of what it is given.
-
-    Args:
-        operators: Where kernels are kept.
-        key: What tells it from others of the same names.
-        derivation: Where the terms are.
-        values: Arrays and numbers, by name.
-        names: Of the terms, which become ``y0``, ….
-        saves: Results that are at hand.
-        arrays: Names of the arrays that it is given; those that it reads by default.
-        written: What names that are no operands are called in it: ``reduce_item``.
-        summed: Whether terms are added up.
-        options: Of the kernel; with ``init=`` it is a `Reduction`.
-    """
+    """Returns the kernel of some terms, which is made once, and the names of what it is given."""
     used = {*derivation.uses(names, saves)}
     if arrays is None:
         arrays = [n for n in values if n in used and is_array(values[n])]

@@ -27,14 +27,7 @@ _SUM = Reduction("", init="reduce_y0 = 0;", step="reduce_y0 += x0;", name="sum")
 
 @dataclass
 class _Adjoint:
-    """Of one buffer.
-
-    Attributes:
-        whole: Its memory, and where the buffer's first byte would lie in it; None where there is
-            none yet.
-        own: Whether the memory is nobody else's, and may be written to.
-        parts: Operands and what is to be added there.
-    """
+    """Of one buffer."""
 
     whole: tuple[Any, int] | None = None
     own: bool = False
@@ -42,22 +35,14 @@ class _Adjoint:
 
 
 class Adjoints:
-    """Adjoints of buffers; those that nothing was added to are 0.
-
-    Args:
-        device: Where.
-    """
+    """Adjoints of buffers; those that nothing was added to are 0."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
         self._of: dict[Buffer, _Adjoint] = {}
 
     def add(self, operand: Operand, grad: Array) -> None:
-        """Adds to the adjoint of an operand.
-
-        Raises:
-            DefinitionError: Elements of the operand lie over one another.
-        """
+        """Adds to the adjoint of an operand."""
         broadcast = tuple(
             d
             for d, (n, s) in enumerate(zip(operand.shape, operand.strides, strict=True))
@@ -100,12 +85,7 @@ class Adjoints:
         return self._view(found, operand)
 
     def take(self, operand: Operand, touched: Callable[[], bool]) -> Array | None:
-        """Returns the adjoint of what is overwritten; before that it was 0.
-
-        Args:
-            operand: What is overwritten.
-            touched: Whether anything did something with its memory before.
-        """
+        """Returns the adjoint of what is overwritten; before that it was 0."""
         buffer = buffer_of(operand)
         found, grad = self._of.get(buffer), self.of(operand)
         if found is None or grad is None:

@@ -13,12 +13,7 @@ _Name = Callable[[Operand], str]
 
 
 def apart(graph: Graph, names: _Name) -> list[str]:
-    """Returns a line for every elementwise node and copy: why no other kernel runs it.
-
-    Args:
-        graph: What passes have left.
-        names: Of operands, as the graph prints them.
-    """
+    """Returns a line for every elementwise node and copy: why no other kernel runs it."""
     uses, results = Uses(graph.nodes), graph.results()
     found: list[str] = []
     for n, node in enumerate(graph.nodes):

@@ -17,12 +17,7 @@ _PLAIN = frozenset([int, bool, str, type(None)])
 
 
 class Arguments(NamedTuple):
-    """A call's arguments.
-
-    Attributes:
-        key: All that decides what the call does, but for what arrays hold.
-        arrays: In order, those in tuples, lists and dicts too.
-    """
+    """A call's arguments."""
 
     key: Hashable
     arrays: list[Any]
@@ -31,12 +26,7 @@ class Arguments(NamedTuple):
 def described(
     what: str, device: Device, args: Sequence[Any], options: dict[str, Any], *, fallback: bool
 ) -> Arguments | None:
-    """Returns what a compiled function looks up; None where memory overlaps in part.
-
-    Raises:
-        DeviceError: An array of another device.
-        DTypeError: An argument of which nothing says when it is the same.
-    """
+    """Returns what a compiled function looks up; None where memory overlaps in part."""
     key: list[Any] = [device.index, len(args), *options]
     arrays: list[Any] = []
     try:

@@ -27,13 +27,7 @@ _COPY = Pointwise("y0 = x0;", name="copy")
 
 
 class Call:
-    """A node whose gradients are wanted, as rules see it.
-
-    Attributes:
-        node: The call.
-        grads: Of what it wrote, in the order of `Derivative.overwritten`; None where they are 0.
-        wanted: Of every array that it reads whether its gradient is asked for.
-    """
+    """A node whose gradients are wanted, as rules see it."""
 
     def __init__(
         self, walk: Walk, at: int, grads: Sequence[Array | None], wanted: Sequence[bool]
@@ -64,14 +58,7 @@ class Call:
 
 
 class Derivative:
-    """How the gradients of a primitive's calls are computed.
-
-    Args:
-        gradients: Of a call: the gradients of what it reads, in order.
-        overwritten: Of a node: the operands whose old value is lost; by default all that it writes.
-        instead: Of a node with options that have no gradient: runs others that do the same, given
-            the arrays that it reads and writes; returns whether it did.
-    """
+    """How the gradients of a primitive's calls are computed."""
 
     def __init__(
         self,
@@ -95,20 +82,7 @@ def derivative_of(node: Node) -> Derivative | None:
 
 
 class Walk:
-    """Adjoints of what a part of a trace computed.
-
-    Args:
-        what: The function, for messages.
-        device: Where.
-        trace: Whose nodes these are; further ones are added to it.
-        start: Number of the first of them.
-        spans: Operators whose gradient is one of their own, by their nodes' numbers.
-        wrt: Where the arguments lie that gradients are wanted of.
-
-    Attributes:
-        nodes: The calls.
-        adjoints: Of their buffers.
-    """
+    """Adjoints of what a part of a trace computed."""
 
     def __init__(
         self,

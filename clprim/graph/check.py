@@ -43,11 +43,7 @@ class PassError(ClprimError):
 
 
 def is_on() -> bool:
-    """Whether passes are checked.
-
-    Raises:
-        DefinitionError: The variable says something that there is not.
-    """
+    """Whether passes are checked."""
     text = os.environ.get("CLPRIM_CHECK", "")
     if text not in ("", "passes"):
         raise DefinitionError(f"CLPRIM_CHECK={quoted(text)}: expected 'passes' or nothing")
@@ -55,13 +51,7 @@ def is_on() -> bool:
 
 
 def allowed(before: Graph, after: Graph, declared: Units) -> Units:
-    """Returns by dtype how far results may differ, in units of the last place of the largest.
-
-    Args:
-        before: A graph.
-        after: What a pass, or all of them, made of it.
-        declared: What they declare.
-    """
+    """Returns by dtype how far results may differ, in units of the last place of the largest."""
     if _strategies(before) == _strategies(after):
         return declared
     return {name: max(SUMS[name], declared.get(name, 0)) for name in SUMS}
@@ -73,19 +63,7 @@ def _strategies(graph: Graph) -> list[str]:
 
 
 def check(name: str, before: Graph, after: Graph, device: Device, declared: Units) -> None:
-    """Runs both graphs.
-
-    Args:
-        name: Of the pass, for the message.
-        before: What the pass was given.
-        after: What it returned.
-        device: Where.
-        declared: See `allowed`; nothing: not at all.
-
-    Raises:
-        PassError: They differ; says where and by how much.
-        ClprimError: What running them raises.
-    """
+    """Runs both graphs."""
     units = allowed(before, after, declared)
     for special in (True, False):
         known = _Run(device, before, special)
@@ -98,11 +76,7 @@ def check(name: str, before: Graph, after: Graph, device: Device, declared: Unit
 
 
 def check_replay(graph: Graph, device: Device) -> None:
-    """Runs a graph node by node and replayed, where temporaries lie over one another.
-
-    Raises:
-        PassError: They differ.
-    """
+    """Runs a graph node by node and replayed, where temporaries lie over one another."""
     runs = [_Run(device, graph, special) for special in (True, False)]
     replay = Replay(device, replace(graph, inputs=tuple(runs[0].given)))
     for known in runs:
@@ -152,16 +126,7 @@ def _follow(name: str, known: _Run, found: _Run, before: Graph, after: Graph, un
 
 @dataclass
 class _Run:
-    """A graph's memory.
-
-    Attributes:
-        device: Where.
-        graph: Which.
-        special: Whether NaN and so on are among the inputs.
-        like: A run whose inputs it gets.
-        memory: By buffer.
-        given: Operands over inputs and over what is captured.
-    """
+    """A graph's memory."""
 
     device: Device
     graph: Graph
@@ -233,14 +198,7 @@ class _Run:
 
 
 def difference(wanted: Any, found: Any, units: Units, *, strict: bool = True) -> str:
-    """Returns where and by how much two results differ; nothing where they do not.
-
-    Args:
-        wanted: On the host.
-        found: Likewise.
-        units: By dtype, what is allowed, in units of the last place of the largest number.
-        strict: Whether, where something is allowed, infinities and NaN have to be in their places.
-    """
+    """Returns where and by how much two results differ; nothing where they do not."""
     if wanted.shape != found.shape or wanted.dtype != found.dtype:
         return f"{found.dtype} {found.shape} for {wanted.dtype} {wanted.shape}"
     most = units.get(str(wanted.dtype), 0.0)

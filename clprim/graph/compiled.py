@@ -10,16 +10,7 @@ from clprim.graph.replay import Replay
 
 
 class Compiled:
-    """A replay that takes arrays and returns what the function returned.
-
-    Args:
-        traced: The graph as it was traced.
-        replay: What has become of it, ready to run.
-        results: See `clprim.graph.results.Results`.
-
-    Attributes:
-        traced, replay: The same.
-    """
+    """A replay that takes arrays and returns what the function returned."""
 
     def __init__(self, traced: Graph, replay: Replay, results: Callable[[Any, Any], Any]) -> None:
         self.traced, self.replay, self._results = traced, replay, results

@@ -21,16 +21,7 @@ _STYLE = (
 
 
 def draw(path: str | Path, before: Graph, after: Graph) -> None:
-    """Writes a picture of two graphs beside each other.
-
-    Args:
-        path: Of an ``.svg`` file, or of a ``.png`` where the package ``cairosvg`` is installed.
-        before: As it was traced.
-        after: As it runs.
-
-    Raises:
-        DefinitionError: Another kind of file, no package that writes it, or no such folder.
-    """
+    """Writes a picture of two graphs beside each other."""
     kind = Path(path).suffix.lower() if isinstance(path, (str, Path)) else ""
     if kind not in (".svg", ".png"):
         raise DefinitionError(f"draw: {quoted(path)}: expected a name that ends in .svg or .png")

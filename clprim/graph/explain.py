@@ -23,16 +23,7 @@ class Ready(Protocol):
 
 
 def explained(compiled: Ready, measured: tuple[Device, Sequence[Any]] | None = None) -> str:
-    """Returns a table of kernels, memory, notes of passes, and what stands alone.
-
-    Args:
-        compiled: Which.
-        measured: The device and memory of the inputs, for the time that every kernel takes and
-            its share of what the device can do at best; None: these are left out.
-
-    Raises:
-        DeviceError: Not enough memory to measure.
-    """
+    """Returns a table of kernels, memory, notes of passes, and what stands alone."""
     replay, before = compiled.replay, compiled.traced
     names = Names(replay.graph)
     headers = ["", "kernel", "strategy", "makes", "of", "MiB", "Mflop"]

@@ -41,11 +41,7 @@ class Frozen(Primitive):
         self._names = names
 
     def problem(self, request: Any, target: Any) -> Any:
-        """Refuses, as it knows no other call.
-
-        Raises:
-            DefinitionError: Always.
-        """
+        """Refuses, as it knows no other call."""
         raise DefinitionError(f"{self.what}: it is planned for one call alone")
 
     def plan(self, problem: Any, traits: Any) -> Any:
@@ -60,14 +56,7 @@ class Frozen(Primitive):
 def freeze(
     device: Device, graph: Graph, name_of: Callable[[Buffer], Any], beside: Any
 ) -> bytes | None:
-    """Returns a graph that passes have planned as bytes; None of one with too large constants.
-
-    Args:
-        device: That it is planned for.
-        graph: Which.
-        name_of: Of a constant: what `thaw` gets to find it again, or None.
-        beside: What is kept with it, of Python's and NumPy's plain types.
-    """
+    """Returns a graph that passes have planned as bytes; None of one with too large constants."""
     buffers: dict[Buffer, int] = {}
 
     class Pickler(pickle.Pickler):
@@ -113,14 +102,6 @@ def thaw(device: Device, data: bytes, constant: Callable[[Any], PackedWeight]) -
     """Returns a graph, and what was kept with it.
 
     As a program that is on disk, what is read is run: it comes of a folder of the user's own.
-
-    Args:
-        device: As it was then.
-        data: What `freeze` returned.
-        constant: Of a name: the constant.
-
-    Raises:
-        Exception: Something else.
     """
     table, rest = _Unpickler(io.BytesIO(data), []).load()
     buffers = [Buffer(nbytes, kind) for kind, nbytes, _, _ in table]

@@ -71,11 +71,7 @@ class Gradient(Function):
         return value, made[0] if self._one else made
 
     def _apart(self, given: dict[str, Any]) -> list[Array]:
-        """Returns the arrays that gradients are of, each of memory that no other argument shares.
-
-        Raises:
-            DTypeError: One of whole numbers, or no array.
-        """
+        """The arrays that gradients are of, each of memory that no other argument shares."""
         places = Counter(id(a.base_data) for _, a in _arrays("", [*given.values()]))
         found: list[Array] = []
         for name in self._wrt:
@@ -103,11 +99,7 @@ class Gradient(Function):
 
 
 def _at(given: dict[str, Any], name: Name) -> Any:
-    """The argument of a name, or one of those that ``*args`` or ``**options`` collect.
-
-    Raises:
-        DefinitionError: The call has none.
-    """
+    """The argument of a name, or one of those that ``*args`` or ``**options`` collect."""
     if isinstance(name, str):
         return given[name]
     group, place = name

@@ -25,14 +25,7 @@ NOTHING: Mapping[str, PackedWeight] = {}
 
 
 class Buffer:
-    """A piece of memory of a graph; inside a trace it is what arrays lie over.
-
-    Attributes:
-        nbytes: Its size.
-        kind: ``input`` is given with every call, ``constant`` is there, ``temporary`` is not yet.
-        memory: Of a constant: the device's memory.
-        weight: Of a constant that never changes: what kernels made of it is kept here.
-    """
+    """A piece of memory of a graph; inside a trace it is what arrays lie over."""
 
     __slots__ = ("__weakref__", "kind", "memory", "nbytes", "weight")
 
@@ -73,19 +66,7 @@ def same_place(a: Operand, b: Operand) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A call of a primitive.
-
-    Attributes:
-        primitive: Which.
-        reads: Operands, in the order of the call.
-        writes: Results.
-        numbers: Run-time scalars.
-        options: What else the primitive was told.
-        kept: By the primitive's names: weights that stay.
-        problem: What is computed.
-        planning: The kernels, or what plans them when they are asked for.
-        line: Of the program that made the call.
-    """
+    """A call of a primitive."""
 
     primitive: Primitive
     reads: tuple[Operand, ...]
@@ -130,9 +111,6 @@ def planning_of(
 
     What has kernels for sure is planned when they are asked for, as passes mostly make another
     node of it.
-
-    Raises:
-        ClprimError, NoPlanError: What the primitive says.
     """
     if not primitive.has_kernels(problem):
         plan = primitive.planned(problem, device)
@@ -157,23 +135,7 @@ def planned(
     kept: Mapping[str, PackedWeight] = NOTHING,
     line: str = "",
 ) -> Node:
-    """Returns a node whose results are given.
-
-    Args:
-        device: Where.
-        primitive: Which.
-        reads: As of a `Node`, as all that follows.
-        writes: Results.
-        numbers: Run-time scalars.
-        options: What else the primitive is told.
-        kept: Weights that stay.
-        line: Of the program.
-
-    Raises:
-        ClprimError: What the primitive refuses.
-        NoPlanError: It has no kernel for this.
-        ValueError: Nothing is to run, or the primitive has another place for its results.
-    """
+    """Returns a node whose results are given."""
     request = Request(tuple(reads), tuple(numbers), tuple(writes), options, frozenset(kept))
     problem = primitive.problem(request, device)
     plan = planning_of(primitive, problem, device)
@@ -285,11 +247,7 @@ class Graph:
 
 
 class Uses:
-    """Where the buffers of some nodes are written and read, by the nodes' numbers.
-
-    Attributes:
-        writers, readers: By buffer, in order.
-    """
+    """Where the buffers of some nodes are written and read, by the nodes' numbers."""
 
     def __init__(self, nodes: Sequence[Node | None]) -> None:
         self.writers: dict[Buffer, list[int]] = {}

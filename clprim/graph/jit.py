@@ -175,11 +175,7 @@ class Function:
         return compiled
 
     def _whole(self, args: Any, options: Any) -> Compiled:
-        """Returns what is one graph.
-
-        Raises:
-            DefinitionError: It is several.
-        """
+        """Returns what is one graph."""
         found = self._compiled(args, options)
         if isinstance(found, Split):
             raise DefinitionError(
@@ -232,21 +228,13 @@ class Function:
         return Compiled(whole, Replay(device, optimised(whole, device)), results)
 
     def _freeze_all(self, trace: Trace, nodes: Sequence[Node]) -> None:
-        """Lets the buffers of constants be ones that never change.
-
-        Raises:
-            DefinitionError: The function writes to one.
-        """
+        """Lets the buffers of constants be ones that never change."""
         written = {buffer_of(o): n.line for n in nodes for o in (*n.writes, *n.changed)}
         for name, value in self._frozen.items():
             self._freeze(trace, name, value, written)
 
     def _freeze(self, trace: Any, name: str, value: Any, written: dict[Buffer, str]) -> None:
-        """Lets a constant's buffer be one that never changes.
-
-        Raises:
-            DefinitionError: The function writes to it.
-        """
+        """Lets a constant's buffer be one that never changes."""
         if isinstance(value, (tuple, list)):
             for each in value:
                 self._freeze(trace, name, each, written)

@@ -21,14 +21,7 @@ _FAR = 1 << 40
 
 
 class Allocations(NamedTuple):
-    """Where temporaries lie.
-
-    Attributes:
-        sizes: Of the allocations, in bytes.
-        of: Of every temporary, which of them it lies in, and from which byte on.
-        live: Bytes of the largest set of temporaries that are alive at once.
-        peak: The first step at which that is alive.
-    """
+    """Where temporaries lie."""
 
     sizes: tuple[int, ...]
     of: Mapping[Buffer, tuple[int, int]]
@@ -44,12 +37,7 @@ class Allocations(NamedTuple):
 def lives_of(
     steps: Iterable[Iterable[Buffer]], without: Collection[Buffer]
 ) -> dict[Buffer, tuple[int, int]]:
-    """Returns of every temporary the first and the last step that takes it.
-
-    Args:
-        steps: What each of them takes, in order.
-        without: Temporaries that hold results.
-    """
+    """Returns of every temporary the first and the last step that takes it."""
     lives: dict[Buffer, tuple[int, int]] = {}
     for n, step in enumerate(steps):
         for buffer in step:
@@ -70,10 +58,6 @@ def allocations_of(lives: Mapping[Buffer, tuple[int, int]], grain: int = 0) -> A
     bytes for most steps, each what is free: the greedy assignments of Pisarchyk and Lee, "Efficient
     Memory Management for Deep Neural Net Inference", 2020, section 4. Of what is free it is the
     smallest, or what leaves more beside it: whichever takes less in all.
-
-    Args:
-        lives: The first and the last step of every temporary.
-        grain: See `grain_of`.
     """
     changes: dict[int, int] = {}
     for buffer, (first, last) in lives.items():
@@ -96,14 +80,7 @@ def allocations_of(lives: Mapping[Buffer, tuple[int, int]], grain: int = 0) -> A
 def _parts(
     lives: Mapping[Buffer, tuple[int, int]], grain: int, room: int, *, ends: bool
 ) -> tuple[list[int], dict[Buffer, tuple[int, int]]]:
-    """Returns the size of one allocation, and where every temporary lies in it.
-
-    Args:
-        lives: See `allocations_of`.
-        grain: See `grain_of`.
-        room: Bytes that are taken in any case.
-        ends: Whether the end of these is used like their beginning.
-    """
+    """Returns the size of one allocation, and where every temporary lies in it."""
 
     def taken(buffer: Buffer) -> int:
         return -(-max(buffer.nbytes, 1) // grain) * grain
@@ -135,13 +112,7 @@ def _parts(
 def _assigned(
     lives: Mapping[Buffer, tuple[int, int]], order: Sequence[Buffer], nearest: bool
 ) -> tuple[list[int], dict[Buffer, tuple[int, int]]]:
-    """Returns sizes of whole allocations, and which of them every temporary lies in.
-
-    Args:
-        lives: See `allocations_of`.
-        order: The temporaries, the largest first.
-        nearest: Whether of several the one is taken that is unused for the shortest time.
-    """
+    """Returns sizes of whole allocations, and which of them every temporary lies in."""
     sizes: list[int] = []
     taken: list[list[tuple[int, int]]] = []  # of every allocation, the lives of what lies in it
     of: dict[Buffer, tuple[int, int]] = {}

@@ -18,13 +18,7 @@ from clprim.plan.strides import Operand
 
 
 class Digit(NamedTuple):
-    """A loop over both ends.
-
-    Attributes:
-        size: Its iterations.
-        stride: Bytes at the end that is read off; above what all smaller strides reach.
-        to: Bytes at the other end.
-    """
+    """A loop over both ends."""
 
     size: int
     stride: int
@@ -33,14 +27,7 @@ class Digit(NamedTuple):
 
 @dataclass(frozen=True)
 class Relocation:
-    """Where elements go.
-
-    Attributes:
-        digits: From the largest stride to the smallest one.
-        start: Where the first element lies, in bytes.
-        to: Where it goes.
-        itemsize: Of an element.
-    """
+    """Where elements go."""
 
     digits: tuple[Digit, ...]
     start: int
@@ -69,12 +56,7 @@ class Relocation:
         return None if rest else found
 
     def steps(self, operand: Operand) -> list[list[int] | None] | None:
-        """Returns the digits of an operand's first element, then of a step along each dimension.
-
-        Returns:
-            None where it leaves what goes anywhere; of a dimension of one element also where a step
-            has no digits.
-        """
+        """Returns the digits of an operand's first element, then of a step along each dimension."""
         first = self.read(operand.offset - self.start)
         if first is None or operand.dtype.itemsize != self.itemsize or not operand.size:
             return None
@@ -96,12 +78,7 @@ class Relocation:
         return found
 
     def __call__(self, operand: Operand, memory: Any) -> Operand | None:
-        """Returns where the elements of an operand go; None where no strides say it.
-
-        Args:
-            operand: Over what is read off.
-            memory: Of the other end.
-        """
+        """Returns where the elements of an operand go; None where no strides say it."""
         steps = self.steps(operand)
         if steps is None or steps[0] is None:
             return None
@@ -119,16 +96,7 @@ def _dot(numbers: Sequence[int], strides: Sequence[int]) -> int:
 
 
 def relocation(a: Operand, b: Operand, *, joined: bool = True) -> Relocation | None:
-    """Returns where a copy of one operand to another one puts elements.
-
-    Args:
-        a: Which elements.
-        b: Of the same shape and itemsize: where they go.
-        joined: Whether dimensions that both walk as one are one digit.
-
-    Returns:
-        None where elements of ``a`` are repeated, or have no digits.
-    """
+    """Returns where a copy of one operand to another one puts elements."""
     start, to = a.offset, b.offset
     digits = []
     for size, stride, other in zip(a.shape, a.strides, b.strides, strict=True):
@@ -160,15 +128,7 @@ def _joined(digits: Sequence[Digit]) -> list[Digit]:
 
 
 def source_of(whole: Operand, moves: Sequence[tuple[Operand, Operand]]) -> Operand | None:
-    """Returns what a piece of memory is a copy of, as one operand of its shape.
-
-    Args:
-        whole: All of that memory.
-        moves: What is copied, and to which part of it.
-
-    Returns:
-        None where no strides say it.
-    """
+    """Returns what a piece of memory is a copy of, as one operand of its shape."""
     digits = relocation(whole, whole, joined=False)
     if digits is None or any(s < 0 for s in whole.strides):
         return None

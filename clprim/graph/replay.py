@@ -24,23 +24,7 @@ from clprim.runtime.stats import counters
 
 
 class Replay:
-    """A graph that is ready to run.
-
-    Args:
-        device: Where.
-        graph: What passes have made of it.
-        keep: Whether temporaries keep their memory from call to call.
-
-    Attributes:
-        graph: The same.
-        steps: Its kernels, in order.
-        allocations: Where temporaries lie.
-
-    Raises:
-        BuildError: The OpenCL compiler refused a kernel.
-        DeviceError: Not enough memory.
-        DTypeError: A number that does not fit its C type.
-    """
+    """A graph that is ready to run."""
 
     def __init__(self, device: Device, graph: Graph, *, keep: bool = True) -> None:
         self.graph, self._device = graph, device
@@ -88,17 +72,7 @@ class Replay:
         return (*launch.parts(), tuple(changing), step if step.draws else None)
 
     def __call__(self, given: Sequence[Any]) -> list[Any]:
-        """Enqueues the kernels.
-
-        Args:
-            given: Memory of the graph's inputs.
-
-        Returns:
-            That memory, then the memory of results, and of temporaries that are not kept.
-
-        Raises:
-            DeviceError: Not enough memory, or a refusal of the driver.
-        """
+        """Enqueues the kernels."""
         device = self._device
         memory = [*given, *allocate_workspace(device, self._sizes)]
         with device.lock:

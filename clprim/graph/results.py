@@ -11,19 +11,7 @@ from clprim.errors import DTypeError
 
 
 class Results:
-    """The form of what a function returned.
-
-    Args:
-        what: The function, for messages.
-        result: What it returned inside a trace.
-        given: The arrays that it was called with.
-
-    Attributes:
-        arrays: The arrays of the result, in order, but for those that were given.
-
-    Raises:
-        DTypeError: Something that no call can make again.
-    """
+    """The form of what a function returned."""
 
     def __init__(self, what: str, result: Any, given: Sequence[Any]) -> None:
         self.arrays: list[Any] = []
@@ -54,10 +42,5 @@ class Results:
         )
 
     def __call__(self, make: Callable[[int], Any], given: Sequence[Any]) -> Any:
-        """Returns a call's result.
-
-        Args:
-            make: Of a number in ``arrays`` the array.
-            given: What the function was called with.
-        """
+        """Returns a call's result."""
         return self._form(make, given)

@@ -27,23 +27,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Rule:
-    """What an operator's gradient is computed with.
-
-    Attributes:
-        wrt: Names of the arguments that have gradients, in the order in which they are returned.
-        backward: What is called with arguments of the same names as the operator's; or, as
-            ``known``, with one object that has them all, the gradients ``grad`` (of several
-            results ``grads``), the results ``made``, the first as ``output``, and ``output_mask``.
-        told: A flag with which the operator returns more than it is asked for.
-        made: Names by which the backward operator knows further results.
-        grads: How many results have gradients.
-        known: Whether ``backward`` takes one object.
-        aside: Names of arguments that no gradient passes: running statistics.
-        when: Of the operator's arguments: whether the rule holds.
-        instead: Computes the same of nodes that have gradients, and takes the operator's place.
-        twice: Likewise, where a gradient of a gradient is asked for, from one object with all
-            arguments; or None, of calls that it does not know.
-    """
+    """What an operator's gradient is computed with."""
 
     wrt: str = "x"
     backward: Callable[..., Any] | None = None
@@ -59,15 +43,7 @@ class Rule:
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """A call of an operator.
-
-    Attributes:
-        what: The operator.
-        rule: Of its gradient.
-        given: Its arguments by name.
-        results: All that it returned.
-        nodes: What it launched.
-    """
+    """A call of an operator."""
 
     what: str
     rule: Rule
@@ -92,16 +68,7 @@ class Span:
     def gradients(
         self, before: Callable[[Any], Any], after: Callable[[Any], Any], grads: Sequence[Any]
     ) -> list[list[Any]]:
-        """Calls the backward operator.
-
-        Args:
-            before: Returns an array that holds what one held before the call.
-            after: Likewise after the call.
-            grads: Of the results.
-
-        Returns:
-            Of every name in ``wrt`` the gradients, as `arrays` has them.
-        """
+        """Calls the backward operator."""
         rule, wrt = self.rule, self.rule.wrt.split()
         assert rule.backward is not None
         known = {name: _mapped(value, before) for name, value in self.given.items()}
@@ -156,14 +123,7 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 def differentiable(
     function: Callable[P, R], rule: Rule, epilogue: Callable[..., Any]
 ) -> Callable[P, R]:
-    """Lets an operator leave a span where its gradient may be asked for.
-
-    Args:
-        function: The operator.
-        rule: Of its gradient.
-        epilogue: Computes an epilogue of a result, behind the operator, whose gradient is known
-            without it.
-    """
+    """Lets an operator leave a span where its gradient may be asked for."""
     signature = inspect.signature(function)
 
     @wraps(function)

@@ -37,18 +37,7 @@ _BYTES = np.dtype(np.uint8)
 
 @dataclass(eq=False)
 class Part:
-    """What a function launches up to a read, or to its end.
-
-    Attributes:
-        traced: Its graph as it was traced.
-        replay: What passes have made of it.
-        inputs: Where what it reads is, of all that arrays of a call and parts before have made.
-        written: Which of the temporaries that it writes go on, by their number.
-        read: What is read then, as that and an operand; None at the end.
-        line: Of the program that reads.
-        next: What follows, by what was read.
-        results: What the function returns, at its end, and where that is.
-    """
+    """What a function launches up to a read, or to its end."""
 
     traced: Graph
     replay: Replay
@@ -67,17 +56,7 @@ class Part:
 
 
 class Split:
-    """A function for one signature, in parts.
-
-    Args:
-        device: Where.
-        what: Its name.
-        prepare: Called with a trace and its nodes before these are compiled.
-
-    Attributes:
-        first: Its first part, once it was called.
-        over: Whether it runs uncompiled, as it cannot be split.
-    """
+    """A function for one signature, in parts."""
 
     def __init__(
         self, device: Device, what: str, prepare: Callable[[Trace, Sequence[Node]], None]
@@ -87,15 +66,7 @@ class Split:
         self.over = False
 
     def __call__(self, arrays: Sequence[Any], function: Callable[[], Any]) -> Any:
-        """Runs it.
-
-        Args:
-            arrays: Of the call.
-            function: Calls it as it is.
-
-        Raises:
-            TraceEndedError: It did what no trace can note; nothing but temporaries was written.
-        """
+        """Runs it."""
         memory = [array.base_data for array in arrays]
         path: list[bytes] = []
         part = self.first
@@ -140,14 +111,7 @@ def _bytes(array: Array) -> bytes:
 
 
 class _Splitting(Trace):
-    """A trace that goes on where the host reads.
-
-    Args:
-        split: What it adds parts to.
-        arrays: Of the call.
-        memory: What is there: of arrays, and of what the parts on the path have made.
-        path: What has been read.
-    """
+    """A trace that goes on where the host reads."""
 
     def __init__(
         self, split: Split, arrays: Sequence[Any], memory: list[Any], path: list[bytes]
@@ -178,12 +142,7 @@ class _Splitting(Trace):
             return self._split.returned(part, self._memory, self._arrays)
 
     def download(self, array: Any, order: Sequence[int]) -> np.ndarray[Any, Any]:
-        """Returns what an array holds; what comes before has become a part.
-
-        Raises:
-            TraceEndedError: More than decides how to go on, or what is before writes to memory that
-                is not the function's own.
-        """
+        """Returns what an array holds; what comes before has become a part."""
         line = tracing.line()
         if array.size * array.dtype.itemsize > MOST_BYTES:
             tracing.end("a download of a large array")
@@ -231,11 +190,7 @@ class _Splitting(Trace):
         self._part = part
 
     def _made(self, wanted: Sequence[Operand]) -> Part:
-        """Compiles what was noted and runs it: what is wanted of it, and what the program holds.
-
-        Raises:
-            TraceEndedError: A node that cannot be planned for other memory.
-        """
+        """Compiles what was noted and runs it: what is wanted of it, and what the program holds."""
         split, nodes = self._split, [*self.nodes]
         split.prepare(self, nodes)
         written = _temporaries(nodes)

@@ -26,15 +26,7 @@ _PATIENCE = 2.0
 
 
 class Step(NamedTuple):
-    """A kernel of a graph.
-
-    Attributes:
-        launch: The kernel, of this graph alone.
-        buffers: Which it takes: the argument's position, and the buffer.
-        numbers: Its run-time scalars.
-        draws: Whether the state of random numbers ends them.
-        node: Whose kernel it is.
-    """
+    """A kernel of a graph."""
 
     launch: Launch
     buffers: tuple[tuple[int, Buffer], ...]
@@ -44,14 +36,7 @@ class Step(NamedTuple):
 
 
 class Packing(NamedTuple):
-    """What a kernel made of a weight that stays; see `clprim.graph.store.Kept`.
-
-    Attributes:
-        once: The kernel.
-        given: Memory that it is bound to.
-        made: Memory that it has written.
-        weight: Which.
-    """
+    """What a kernel made of a weight that stays; see `clprim.graph.store.Kept`."""
 
     once: Once
     given: list[Any]
@@ -95,10 +80,6 @@ def steps_of(device: Device, nodes: Sequence[Node]) -> list[Step]:
     """Returns the kernels of nodes in order. Programs are built by all cores at once.
 
     What kernels make of weights that stay is made now, and kept with the weights.
-
-    Raises:
-        BuildError: The OpenCL compiler refused a kernel.
-        DeviceError: Not enough memory.
     """
     steps: list[Step] = []
     for node, call in zip(nodes, _calls(device, nodes), strict=True):
@@ -126,11 +107,7 @@ def steps_of(device: Device, nodes: Sequence[Node]) -> list[Step]:
 
 
 def present(step: Step, buffer: Buffer, memory: Any) -> Any:
-    """Returns the memory of a buffer, which a kernel is about to take.
-
-    Raises:
-        DeviceError: There is none, which would end the process.
-    """
+    """Returns the memory of a buffer, which a kernel is about to take."""
     if memory is None and buffer.nbytes:
         raise DeviceError(
             f"{step.node.primitive.what}: {buffer!r} has no memory when its kernel is launched, "
@@ -140,16 +117,7 @@ def present(step: Step, buffer: Buffer, memory: Any) -> Any:
 
 
 def enqueue(device: Device, steps: Sequence[Step], memory: dict[Buffer, Any]) -> None:
-    """Runs kernels once, each temporary in memory of its own.
-
-    Args:
-        device: Where.
-        steps: In order.
-        memory: What is there, by buffer; what is allocated is added.
-
-    Raises:
-        DeviceError: Not enough memory, or a refusal of the driver.
-    """
+    """Runs kernels once, each temporary in memory of its own."""
     for step in steps:
         for _, buffer in step.buffers:
             if buffer not in memory:

@@ -20,16 +20,7 @@ from clprim.runtime.device import Device, current_device
 
 
 class Kept:
-    """Something that was made of constants.
-
-    Args:
-        weights: The constants.
-        make: What makes it.
-
-    Attributes:
-        made: What was made: buffers, or operands over them.
-        weights: The constants; they live as long as their addresses tell them apart.
-    """
+    """Something that was made of constants."""
 
     def __init__(self, weights: Sequence[PackedWeight], make: Callable[[], Any]) -> None:
         self.weights, self._make = weights, make
@@ -52,12 +43,7 @@ class Kept:
 
 
 class Written:
-    """Memory that is there, a part of which is written from constants.
-
-    Args:
-        weights: The constants.
-        run: What writes it, at once and whenever it is made again.
-    """
+    """Memory that is there, a part of which is written from constants."""
 
     def __init__(self, weights: Sequence[PackedWeight], run: Callable[[], None]) -> None:
         self.weights, self.renew = weights, run
@@ -97,13 +83,7 @@ def collect(found: Any) -> None:
 
 
 def kept_with(weights: Sequence[PackedWeight], key: Hashable, make: Callable[[], Any]) -> Any:
-    """Returns what was made of weights, and makes it the first time.
-
-    Args:
-        weights: That it depends on, one at least.
-        key: What tells it apart from other things made of them; what cannot be hashed tells none.
-        make: What makes it: buffers, or operands over them, in a tuple or list.
-    """
+    """Returns what was made of weights, and makes it the first time."""
     first, *others = weights
     whole = key, *map(id, others)
     try:

@@ -25,14 +25,6 @@ def seconds_of(device: Device, replay: Replay, given: Sequence[Any]) -> list[flo
 
     Nothing that the caller sees changes: the graph writes to copies of its inputs, what else it
     writes is put back, and random numbers go on where they were.
-
-    Args:
-        device: Where.
-        replay: Which.
-        given: Memory of the graph's inputs.
-
-    Raises:
-        DeviceError: Not enough memory, or other threads launch so much that no replay is whole.
     """
     names = [step.launch.parts()[-1].code.name for step in replay.steps]
     written = {buffer_of(o) for n in replay.graph.nodes for o in (*n.writes, *n.changed)}

@@ -30,17 +30,7 @@ _BYTES = np.dtype(np.uint8)
 
 
 class Trace:
-    """Calls in the order of the program.
-
-    Args:
-        arrays: That are given with every call.
-
-    Attributes:
-        nodes: The calls.
-        spans: Where gradients are asked for: operators that have their own, by the ids of nodes.
-        budget: Bytes that temporaries may take together; None: any.
-        depth: How many gradients are asked for of what is called now, one of the other.
-    """
+    """Calls in the order of the program."""
 
     def __init__(self, arrays: Sequence[Any]) -> None:
         self.nodes: list[Node] = []
@@ -58,11 +48,7 @@ class Trace:
         return Buffer(nbytes)
 
     def uploaded(self, array: Any, host: np.ndarray[Any, Any], device: Device) -> None:
-        """Makes a new array's memory a constant, as what the host has will not change.
-
-        Raises:
-            TraceEndedError: Memory that is there already.
-        """
+        """Makes a new array's memory a constant, as what the host has will not change."""
         buffer = array.base_data
         if not isinstance(buffer, Buffer):
             tracing.end("an upload to memory that is there")
@@ -73,11 +59,7 @@ class Trace:
         buffer.weight = PackedWeight(real)
 
     def download(self, array: Any, order: Sequence[int]) -> np.ndarray[Any, Any]:
-        """Ends the trace, as nobody knows what an array will hold.
-
-        Raises:
-            TraceEndedError: Always.
-        """
+        """Ends the trace, as nobody knows what an array will hold."""
         del array, order
         tracing.end("a download")
 
@@ -117,12 +99,7 @@ class Trace:
         options: Any,
         kept: Mapping[str, PackedWeight],
     ) -> tuple[Array, ...]:
-        """Adds a call, and returns its results; what `clprim.call.primitive.run` does in a trace.
-
-        Raises:
-            ClprimError: What the primitive refuses.
-            NoPlanError: It has no kernel for this.
-        """
+        """Adds a call and returns its results: `clprim.call.primitive.run` in a trace."""
         numbers = tuple(as_numbers(numbers))
         kept = {name: weight for name, weight in kept.items() if self._stays(weight)} or NOTHING
         request = request_of(primitive, device, arrays, numbers, outs, options, kept)
@@ -162,19 +139,7 @@ def uncollected() -> Iterator[None]:
 def traced(
     what: str, function: Callable[[], Any], arrays: Sequence[Any]
 ) -> tuple[Trace, Graph, Any]:
-    """Calls a function and returns what it would have launched.
-
-    Args:
-        what: Its name.
-        function: To call.
-        arrays: That are given with every call.
-
-    Returns:
-        The trace, the graph without outputs, and what the function returned.
-
-    Raises:
-        TraceEndedError: It did something that no trace can note.
-    """
+    """Calls a function and returns what it would have launched."""
     with tracing.switched_to(None):
         trace = Trace(arrays)
     with tracing.switched_to(trace):

@@ -47,16 +47,7 @@ from clprim.language.tree import (
 
 
 def check(rules: Rules, text: object, preamble: Preamble | None = None) -> Snippet:
-    """Checks ``text`` against ``rules`` and returns it with what it uses and assigns.
-
-    Args:
-        rules: What this part of the operator may read and write.
-        text: The snippet.
-        preamble: Of the operator.
-
-    Raises:
-        DefinitionError: With the snippet's line and a caret under the first thing wrong.
-    """
+    """Checks ``text`` against ``rules`` and returns it with what it uses and assigns."""
     if not isinstance(text, str):
         raise DefinitionError(
             f"{rules.owner} {rules.part}: expected a string of OpenCL C, got {type(text).__name__}"

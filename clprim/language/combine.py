@@ -133,13 +133,7 @@ def derive_combine(expr: Snippet, step: Snippet) -> str | None:
 def _merge_all(
     statements: Sequence[Statement], positions: frozenset[int], hidden: frozenset[str]
 ) -> dict[str, set[str]] | None:
-    """Returns what merges the partials that statements update, and which ones each of it does.
-
-    Args:
-        statements: Of a step, or of a branch of it.
-        positions: The partials that hold positions.
-        hidden: Names that may stand for a partial.
-    """
+    """Returns what merges the partials that statements update, and which ones each of it does."""
     merged: dict[str, set[str]] = {}
     for statement in flat(statements):
         if _is_of_the_element(statement, hidden):

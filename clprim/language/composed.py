@@ -7,13 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Piece:
-    """Lines of a text that were written elsewhere.
-
-    Attributes:
-        line: The first of them in the text, from 1; they go on to the next piece.
-        part: Name of the snippet they are from, for messages.
-        text: That snippet, as it was written.
-    """
+    """Lines of a text that were written elsewhere."""
 
     line: int
     part: str

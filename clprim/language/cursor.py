@@ -19,14 +19,7 @@ DEEPEST = 128
 
 @dataclass(frozen=True)
 class Words:
-    """What is known of the names that a preamble gives to snippets.
-
-    Attributes:
-        names: All of them.
-        types: Those that are types.
-        opaque: Those that may stand for any part of a statement: macros, but for plain values, and
-            what belongs to the compiler, such as ``__attribute__``.
-    """
+    """What is known of the names that a preamble gives to snippets."""
 
     names: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
@@ -34,13 +27,7 @@ class Words:
 
 
 class Fault(Exception):  # noqa: N818 — an answer, not an error
-    """What stands here is not C.
-
-    Attributes:
-        at: Number of the token.
-        problem: What is wrong there.
-        before: The statements before it, which are C.
-    """
+    """What stands here is not C."""
 
     def __init__(self, at: int, problem: str) -> None:
         super().__init__(problem)
@@ -50,13 +37,7 @@ class Fault(Exception):  # noqa: N818 — an answer, not an error
 
 
 class Cursor:
-    """The next token, and what may come.
-
-    Args:
-        text: The snippet.
-        tokens: Its tokens, without comments; brackets are balanced.
-        words: What a preamble gives.
-    """
+    """The next token, and what may come."""
 
     def __init__(self, text: str, tokens: tuple[Token, ...], words: Words) -> None:
         self.whole = text

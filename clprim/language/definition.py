@@ -23,14 +23,7 @@ POSITION = frozenset(["index", "coord", "size"])
 
 @dataclass(frozen=True)
 class PointwiseDefinition:
-    """A checked `Pointwise`.
-
-    Attributes:
-        name: For kernels, profiles and messages.
-        expr: The snippet, run once an element.
-        preamble: OpenCL C put before the kernel.
-        inputs, scalars, results: How many ``xN``, ``wN`` and ``yN`` there are.
-    """
+    """A checked `Pointwise`."""
 
     name: str
     expr: Snippet
@@ -94,21 +87,7 @@ class PointwiseDefinition:
 
 @dataclass(frozen=True)
 class ReductionDefinition:
-    """A checked `Reduction`, or a `Scan`: the same, but every partial on the way is a result.
-
-    Attributes:
-        name: For kernels, profiles and messages.
-        expr, init, step, combine: The snippets; ``combine`` is never missing, it may be derived.
-        finalize: The snippet that makes results of partials; None where they are the results.
-        preamble: OpenCL C put before the kernel.
-        inputs, scalars, values, partials, results: How many ``xN``, ``wN``, ``yN`` an element,
-            partials, and results there are.
-        positions: Partials that hold an element's position.
-        summed: Partials that add up or multiply, which NumPy widens for small integers.
-        added: Partials that merge by addition.
-        values_are_partials: Whether what ``expr`` assigns has the dtypes of the partials.
-        family: What partials are called: ``reduce_y``, or ``scan_y`` in a scan.
-    """
+    """A checked `Reduction`, or a `Scan`: the same, but every partial on the way is a result."""
 
     name: str
     expr: Snippet
@@ -212,9 +191,6 @@ def define_pointwise(
     """Checks the snippet of a `Pointwise`; see there for the arguments.
 
     ``part`` is what the snippet is called in messages.
-
-    Raises:
-        DefinitionError: With the snippet's line and a caret.
     """
     owner = "Pointwise"
     helpers = read_preamble(owner, preamble)
@@ -235,12 +211,7 @@ def define_pointwise(
 
 @dataclass(frozen=True)
 class Accumulation:
-    """The checked snippets that take elements into partials.
-
-    Attributes:
-        expr, init, step, combine: As in `ReductionDefinition`.
-        values, partials: How many ``yN`` an element, and ``reduce_yN``, there are.
-    """
+    """The checked snippets that take elements into partials."""
 
     expr: Snippet
     init: Snippet
@@ -262,22 +233,7 @@ def check_accumulation(
     item: str = "reduce_item",
     draws: bool = False,
 ) -> Accumulation:
-    """Checks the snippets that take elements into partials; see `clprim.Reduction` for them.
-
-    Args:
-        owner: The kind of operator, for messages.
-        helpers: Of the operator's preamble.
-        expr: A snippet.
-        init: Likewise.
-        step: Likewise.
-        combine: Likewise; None where it is to be derived.
-        family: What partials are called.
-        item: What an element's position is called.
-        draws: Whether ``expr`` and ``step`` may draw random numbers.
-
-    Raises:
-        DefinitionError: With the snippet's line and a caret.
-    """
+    """Checks the snippets that take elements into partials; see `clprim.Reduction` for them."""
 
     def part(name: str, text: str, reads: set[str], writes: set[str]) -> Snippet:
         rules = Rules(owner, name, frozenset(reads), frozenset(writes))
@@ -334,11 +290,7 @@ def define_reduction(
     preamble: str,
     scan: bool = False,
 ) -> ReductionDefinition:
-    """Checks the snippets of a `Reduction`, or of a `Scan`; see there for the arguments.
-
-    Raises:
-        DefinitionError: With the snippet's line and a caret.
-    """
+    """Checks the snippets of a `Reduction`, or of a `Scan`; see there for the arguments."""
     owner, family, item = "Reduction", "reduce_y", "reduce_item"
     if scan:
         owner, family, item = "Scan", "scan_y", "scan_item"
@@ -392,11 +344,7 @@ def is_taken(name: str) -> bool:
 
 
 def kernel_name(name: str | None, default: str, helpers: frozenset[str]) -> str:
-    """Returns what a kernel is called: ``name``, or ``default`` where there is none.
-
-    Raises:
-        DefinitionError: No identifier, or a name that OpenCL C or the preamble has taken.
-    """
+    """Returns what a kernel is called: ``name``, or ``default`` where there is none."""
     if name is None:
         while default in helpers:
             default += "_"

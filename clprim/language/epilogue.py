@@ -15,17 +15,7 @@ _READS = frozenset(["x", "w", "index", "coord", "size"])
 
 
 def define_epilogue(owner: str, text: str, results: int = 1, part: str = "epilogue") -> Snippet:
-    """Checks an epilogue, which changes ``y0``.
-
-    Args:
-        owner: The operator, for messages.
-        text: The snippet.
-        results: How many it assigns: with 2 of them ``y1`` as well.
-        part: What it is called in messages.
-
-    Raises:
-        DefinitionError: With the snippet's line and a caret.
-    """
+    """Checks an epilogue, which changes ``y0``."""
     if not isinstance(text, str):
         raise DefinitionError(f"{owner}: {part}={quoted(text)}: expected a string of OpenCL C")
     return _defined(owner, text, results, part)
@@ -49,12 +39,6 @@ def appended(first: str, epilogue: Snippet, arrays: int, numbers: int) -> Compos
     """Returns a snippet with an epilogue behind it, which reads other operands than the snippet.
 
     The epilogue's ``x0`` becomes the operand that follows those of the snippet, and so on.
-
-    Args:
-        first: The snippet, complete.
-        epilogue: What follows it.
-        arrays: How many the snippet reads.
-        numbers: Likewise of numbers.
     """
     names = {f"x{n}": f"x{n + arrays}" for n in epilogue.numbers("x")}
     names |= {f"w{n}": f"w{n + numbers}" for n in epilogue.numbers("w")}

@@ -31,12 +31,7 @@ _NEAR = ("first", "begin", "step", "finish")
 
 @dataclass(frozen=True)
 class Reducing:
-    """The reduction that a `Grouped` begins with, as a definition of its own.
-
-    Attributes:
-        definition: With operands numbered anew.
-        inputs, scalars: Which ``xN`` and ``wN`` of the whole they are.
-    """
+    """The reduction that a `Grouped` begins with, as a definition of its own."""
 
     definition: ReductionDefinition
     inputs: tuple[int, ...]
@@ -45,14 +40,7 @@ class Reducing:
 
 @dataclass(frozen=True)
 class Mapping:
-    """One of the maps of a `Grouped`, as a definition of its own.
-
-    Attributes:
-        definition: Its inputs are first those values of a group that it reads, then arrays.
-        values: Which ``reduce_yN`` or ``group_yN`` it reads.
-        inputs, scalars: Which ``xN`` and ``wN`` of the whole.
-        count: Whether the number of a group's elements is a last scalar.
-    """
+    """One of the maps of a `Grouped`, as a definition of its own."""
 
     definition: PointwiseDefinition
     values: tuple[int, ...]
@@ -63,15 +51,7 @@ class Mapping:
 
 @dataclass(frozen=True)
 class Near:
-    """The strings of another way, for elements that can be read again and results that are kept.
-
-    Attributes:
-        first: Takes an element into the partials that results depend on, and merges these.
-        begin: Begins the results of an element, of what ``first`` has found in all of its group.
-        step: Takes begun results into the other partials, and merges these.
-        finish: Makes results of begun ones and the values of the group.
-        known: Numbers of the partials of ``first``.
-    """
+    """The strings of another way, for elements that can be read again and results that are kept."""
 
     first: tuple[Snippet, Snippet] | None
     begin: Snippet
@@ -93,18 +73,7 @@ class Near:
 
 @dataclass(frozen=True)
 class GroupedDefinition:
-    """A checked `Grouped`.
-
-    Attributes:
-        name: For kernels, profiles and messages.
-        taken: The snippets that take elements into partials.
-        finalize: Makes the group's values of the partials.
-        each: The map of every element.
-        preamble: OpenCL C put before the kernels.
-        inputs, scalars, group_values, results: How many ``xN``, ``wN``, ``group_yN`` and ``yN``.
-        near: Strings that do the same by another way; None where there are none, or such as vectors
-            cannot compute.
-    """
+    """A checked `Grouped`."""
 
     name: str
     taken: Accumulation
@@ -227,11 +196,7 @@ def define_grouped(
     preamble: str,
     near: Strings[str, str] | None = None,
 ) -> GroupedDefinition:
-    """Checks the snippets of a `Grouped`; see there for the arguments.
-
-    Raises:
-        DefinitionError: With the snippet's line and a caret.
-    """
+    """Checks the snippets of a `Grouped`; see there for the arguments."""
     owner = "Grouped"
     helpers = read_preamble(owner, preamble)
     taken = check_accumulation(owner, helpers, expr, init, step, combine)

@@ -74,12 +74,7 @@ _NARROW, _WIDE = 127, 2**31 - 1
 
 @lru_cache(maxsize=1024)
 def guarded(snippet: Snippet, types: Types) -> tuple[str, tuple[str, ...]]:
-    """Returns what is printed of a snippet, and what that needs, as `KernelCode.guards`.
-
-    Args:
-        snippet: Which.
-        types: C types of its operands, of one by its name or of all of a family.
-    """
+    """Returns what is printed of a snippet, and what that needs, as `KernelCode.guards`."""
     if not any(ctypes.is_whole(kind) for _, kind in types) and not any(
         t.text in _TELLING or ctypes.is_whole(ctypes.convert_target(t.text) or t.text)
         for t in snippet.tokens
@@ -307,12 +302,7 @@ def _changes(node: Node) -> bool:
 
 
 def _is_harmless(divisor: Expr, most: int) -> bool:
-    """Whether a divisor is a constant but 0 and -1, in whatever type.
-
-    Args:
-        divisor: Which.
-        most: The largest that no conversion makes another number of.
-    """
+    """Whether a divisor is a constant but 0 and -1, in whatever type."""
     match divisor:
         case Cast(Type(), a):
             return _is_harmless(a, _NARROW)

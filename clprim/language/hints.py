@@ -78,13 +78,7 @@ _CLASSES = frozenset("isfinite isinf isnan isnormal signbit isequal isless isgre
 
 
 def unknown_name(text: str, known: Iterable[str], families: frozenset[str]) -> str:
-    """Says what an unknown name may be meant to be.
-
-    Args:
-        text: The name.
-        known: Names that may stand here: locals, helpers.
-        families: Names of the engine's that may.
-    """
+    """Says what an unknown name may be meant to be."""
     if text in INSTEAD:
         return f"; {INSTEAD[text]}"
     if text in families and text in NUMBERED:
@@ -107,12 +101,7 @@ def of_directive(text: str) -> str:
 
 
 def of_complaint(text: str, marked: str) -> str | None:
-    """Says how to spell what a compiler refuses for its types.
-
-    Args:
-        text: What it says.
-        marked: The user's line from the place on that it points at.
-    """
+    """Says how to spell what a compiler refuses for its types."""
     call = _CALL.search(text)
     if call is not None:
         function = call[1]
@@ -168,13 +157,7 @@ def _is_floating(node: Node, given: list[bool]) -> bool:
 
 
 def quotient(before: Token | None, comment: Token, after: Token | None) -> str | None:
-    """Asks about a ``//`` that may be meant to divide: ``y0 = x0 // 2``.
-
-    Args:
-        before: The token before the comment.
-        comment: The comment.
-        after: The token after it; a statement that goes on there has a comment in its middle.
-    """
+    """Asks about a ``//`` that may be meant to divide: ``y0 = x0 // 2``."""
     if before is None or not (before.kind in ("name", "number") or before.text in (")", "]")):
         return None
     if after is not None and after.kind != "name":

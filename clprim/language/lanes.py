@@ -57,15 +57,7 @@ class _Kind(Enum):
 
 @dataclass(frozen=True)
 class Lanes:
-    """What is known of the operands where neighbours are to become a vector.
-
-    Attributes:
-        axis: The dimension along which they are neighbours.
-        ndim: Of the results.
-        uniform: Numbers of the arrays that have one element for all of them.
-        neighbours: For each array that is read at coordinates, which of its dimensions has
-            neighbours side by side, or None.
-    """
+    """What is known of the operands where neighbours are to become a vector."""
 
     axis: int
     ndim: int

@@ -13,13 +13,7 @@ _LOOKUP = re.compile(r"(at|inside|size)_x([0-9]{1,4})$")
 
 @dataclass(frozen=True, order=True)
 class Lookup:
-    """One way in which a snippet asks an array.
-
-    Attributes:
-        function: ``at``, ``inside`` or ``size``.
-        array: N of ``xN``.
-        number: How many coordinates there are; of ``size`` the dimension, as written.
-    """
+    """One way in which a snippet asks an array."""
 
     function: str
     array: int

@@ -30,11 +30,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Node:
-    """A part of a tree; equal to another that says the same, wherever the two stand.
-
-    Attributes:
-        span: Where it stands, parentheses included; for what was made by a program, nowhere.
-    """
+    """A part of a tree; equal to another that says the same, wherever the two stand."""
 
     span: Span = field(default=Span(0, 0), kw_only=True)
 

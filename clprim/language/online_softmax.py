@@ -24,15 +24,7 @@ _RULES = Rules("Pairs", "outer", frozenset(["x", "w"]), frozenset(["y"]))
 
 @dataclass(frozen=True)
 class OnlineSoftmax:
-    """What each partial of a reduction keeps.
-
-    Attributes:
-        maximum: The partial that is the largest exponent.
-        exponent: Assigns ``y0`` what the exponential is taken of, of ``x0``, … of a pair.
-        factors: Of every partial what is summed up times the exponential, likewise of all arrays;
-            None for the maximum, and for a sum of the exponentials alone.
-        componentwise: Whether all of them compute on vectors what they compute on scalars.
-    """
+    """What each partial of a reduction keeps."""
 
     maximum: int
     exponent: Snippet
@@ -41,12 +33,7 @@ class OnlineSoftmax:
 
 
 def online_softmax(definition: ReductionDefinition, values: int) -> OnlineSoftmax | None:
-    """Recognises such a reduction; None for another one.
-
-    Args:
-        definition: Of the reduction.
-        values: How many of its first arrays the exponent may depend on.
-    """
+    """Recognises such a reduction; None for another one."""
     # Derivatives are loaded when first asked for.
     from clprim.language.gradient.derive import Derivation
     from clprim.language.gradient.fold import kept_of

@@ -24,18 +24,7 @@ _RESULT = re.compile(r"(?<![\w.])(typeof_)?d(\d*)(?!\w)")
 
 @dataclass(frozen=True)
 class PairsDefinition:
-    """A checked `Pairs`.
-
-    Attributes:
-        name: For kernels, profiles and messages.
-        inner: The reduction in every pair; None where pairs have no axis of their own.
-        expr: The map of its results, which are ``reduce_yN`` in it, and of arrays.
-        outer: The reduction over pairs, whose first arrays are what ``expr`` assigns.
-        preamble: OpenCL C put before the kernel.
-        inputs, scalars: Arrays and numbers in all.
-        values: How many ``yN`` a pair has.
-        shared: Where the arrays of ``expr`` end, and those of ``outer`` begin.
-    """
+    """A checked `Pairs`."""
 
     name: str
     inner: ReductionDefinition | None
@@ -97,11 +86,7 @@ def define_pairs(
     preamble: str,
     name: str | None,
 ) -> PairsDefinition:
-    """Checks how the strings of a `Pairs` fit together; see there for the arguments.
-
-    Raises:
-        DefinitionError: With the snippet's line and a caret where there is one.
-    """
+    """Checks how the strings of a `Pairs` fit together; see there for the arguments."""
     owner = "Pairs"
     if not isinstance(expr, str):
         raise DefinitionError(f"{owner} expr: expected a string, got {type(expr).__name__}")

@@ -40,16 +40,7 @@ _CHANGING = frozenset("= += -= *= /= %= &= |= ^= <<= >>= ++ --".split())
 
 
 def parse_snippet(text: str, tokens: tuple[Token, ...], words: Words = _NOTHING) -> Tree:
-    """Returns the tree of a snippet.
-
-    Args:
-        text: The snippet.
-        tokens: Its tokens, comments among them; brackets are balanced.
-        words: What its preamble gives.
-
-    Raises:
-        Fault: It is no C; the fault's ``before`` holds the statements that were.
-    """
+    """Returns the tree of a snippet."""
     parser, comments = _parser(text, tokens, words)
     return Tree(parser.statements(), comments=comments, span=Span(0, len(text)))
 

@@ -32,13 +32,7 @@ _IMPLEMENTATION = re.compile(r"_[_A-Z]")
 
 @dataclass(frozen=True)
 class Preamble(Words):
-    """What is known of a preamble.
-
-    Attributes:
-        text: OpenCL C to be put before a kernel.
-        tree: What stands in it.
-        includes: Whether it takes in files, whose names nobody knows here.
-    """
+    """What is known of a preamble."""
 
     text: str = ""
     tree: Tree = field(default=Tree(()), repr=False, compare=False)
@@ -54,15 +48,7 @@ class Preamble(Words):
 
 
 def read_preamble(owner: str, text: object) -> Preamble:
-    """Returns what a preamble gives to snippets.
-
-    Args:
-        owner: The kind of operator, for messages.
-        text: OpenCL C to be put before a kernel.
-
-    Raises:
-        DefinitionError: No string, unbalanced brackets or characters that C does not know.
-    """
+    """Returns what a preamble gives to snippets."""
     if not isinstance(text, str):
         raise DefinitionError(
             f"{owner} preamble: expected a string of OpenCL C, got {type(text).__name__}"

@@ -24,10 +24,6 @@ def renamed(snippet: Snippet, names: Mapping[str, str]) -> Composed:
 
     ``typeof_x0``, ``at_x0``, ``inside_x0`` and ``size_x0`` follow ``x0``, ``lowest_reduce_y0`` and
     ``highest_reduce_y0`` the partial. Lines stay what they are.
-
-    Args:
-        snippet: The snippet.
-        names: New names by old ones: ``{"x3": "x1", "group_y0": "x2"}``.
     """
     text, end = [], 0
     for token in snippet.tokens:

@@ -17,13 +17,7 @@ from clprim.language.snippet import Snippet
 
 
 def segmented(plain: ReductionDefinition, *, exclusive: bool) -> ReductionDefinition:
-    """Returns the scan with one array and one partial more: the marks, and whether any was seen.
-
-    Args:
-        plain: A scan.
-        exclusive: Whether it will be asked for what came before each element: at a mark that is
-            the neutral start.
-    """
+    """Returns the scan with one array and one partial more: the marks, and whether any was seen."""
     mark, seen = f"x{plain.inputs}", f"scan_y{plain.partials}"
     later = f"other_y{plain.partials}"
     taken = "".join(f" scan_y{n} = other_y{n};" for n in range(plain.partials))

@@ -23,16 +23,7 @@ _COUNTED = frozenset("+ - * / % += -= *= /=".split())
 
 @dataclass(frozen=True)
 class Rules:
-    """What one part of an operator may read and write.
-
-    Attributes:
-        owner: ``Pointwise`` or ``Reduction``, for messages.
-        part: ``expr``, ``init``, ``step``, ``combine`` or ``finalize``.
-        reads: Operand families (``x``, ``w``, ``y``, ``reduce_y``, ``other_y``), positions
-            (``index``, ``coord``, ``size``, ``reduce_item``, ``count``) and lookups (``at_x``,
-            ``inside_x``, ``size_x``) that may be read.
-        writes: Operand families that may be assigned; these may be read as well.
-    """
+    """What one part of an operator may read and write."""
 
     owner: str
     part: str
@@ -42,20 +33,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Snippet:
-    """A checked snippet.
-
-    Attributes:
-        rules: What it was checked against.
-        text: As the user wrote it, but that every line ends in a newline.
-        tokens: Its tokens, with their places, without comments.
-        tree: What it says.
-        preamble: What its operator's preamble gives.
-        used: Names of operands and positions that occur (``x0``, ``index``, …).
-        assigned: Names of operands that are given a value.
-        dims: Dimensions asked of ``coord`` and ``size``, as (function, dimension).
-        lookups: Arrays that are asked for elements anywhere.
-        pieces: Whose lines the text is made of, where a program made it.
-    """
+    """A checked snippet."""
 
     rules: Rules
     text: str
@@ -79,13 +57,7 @@ class Snippet:
         return frozenset(token.text for token in self.tokens if token.kind == "name")
 
     def operands(self, a: Span, op: str, b: Span) -> tuple[int, int, int, int]:
-        """Where ``a`` begins and ends and ``b`` begins and ends, with the brackets around them.
-
-        Args:
-            a: Where the left operand stands, with brackets or without.
-            op: The operator between them.
-            b: Where the right one stands.
-        """
+        """Where ``a`` begins and ends and ``b`` begins and ends, with the brackets around them."""
         tokens = self.tokens
         at = bisect_left(tokens, a.end, key=attrgetter("start"))
         while tokens[at].text != op:
@@ -102,11 +74,7 @@ class Snippet:
         )
 
     def operand(self, at: Span) -> Span:
-        """Where an operand stands, with the brackets around it.
-
-        Args:
-            at: Where it stands, with brackets or without.
-        """
+        """Where an operand stands, with the brackets around it."""
         tokens = self.tokens
         first = bisect_left(tokens, at.start, key=attrgetter("start"))
         last = bisect_left(tokens, at.end, key=attrgetter("start")) - 1
@@ -120,12 +88,7 @@ class Snippet:
         return self.edited(())
 
     def edited(self, edits: Iterable[tuple[int, int, str]]) -> str:
-        """Returns the body with some parts written otherwise, on as many lines.
-
-        Args:
-            edits: For each its start, its end and what stands there; of several at one place, the
-                first one comes first.
-        """
+        """Returns the body with some parts written otherwise, on as many lines."""
         text, shift = self.finished, 0
         for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
             text = text[: start + shift] + new + text[end + shift :]

@@ -20,14 +20,7 @@ _QUOTED = 200
 
 @dataclass(frozen=True)
 class Token:
-    """One token of a snippet.
-
-    Attributes:
-        kind: ``name``, ``number``, ``string``, ``op`` (operators and brackets), ``directive`` or
-            ``comment``.
-        text: The characters of the token.
-        start: Offset of its first character in the snippet.
-    """
+    """One token of a snippet."""
 
     kind: str
     text: str
@@ -78,13 +71,7 @@ def with_newlines(text: str) -> str:
 
 
 def quote(line: str, column: int, length: int) -> tuple[str, str]:
-    """Returns a line of a snippet and the carets below it; of a long line the part around them.
-
-    Args:
-        line: The line.
-        column: Offset of the first offending character.
-        length: How many characters offend.
-    """
+    """Returns a line of a snippet and the carets below it; of a long line the part around them."""
     line = "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in line)
     first = max(0, min(column - _QUOTED // 2, len(line) - _QUOTED))
     before, after = "…" * (first > 0), "…" * (first + _QUOTED < len(line))
@@ -96,16 +83,7 @@ def quote(line: str, column: int, length: int) -> tuple[str, str]:
 
 
 def caret_message(owner: str, part: str, text: str, start: int, length: int, problem: str) -> str:
-    """Returns ``problem`` with the snippet's line and a caret under the offending characters.
-
-    Args:
-        owner: The kind of operator, for the head line: ``Pointwise`` or ``Reduction``.
-        part: Which snippet: ``expr``, ``init``, ``step``, ``combine``, ``finalize``, ``preamble``.
-        text: The whole snippet.
-        start: Offset of the first offending character.
-        length: How many characters offend.
-        problem: What is wrong, and what was expected.
-    """
+    """Returns ``problem`` with the snippet's line and a caret under the offending characters."""
     line_number = text.count("\n", 0, start) + 1
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
@@ -127,17 +105,7 @@ def tokenize(owner: str, part: str, text: str) -> tuple[Token, ...]:
 
 
 def scan(owner: str, part: str, text: str) -> tuple[Token, ...]:
-    """Splits ``text`` into tokens, comments among them, and checks that its brackets are balanced.
-
-    Args:
-        owner: The kind of operator, for messages.
-        part: Which snippet this is, for messages.
-        text: OpenCL C statements, whose lines end in newlines.
-
-    Raises:
-        DefinitionError: A character that C does not know, an unfinished comment or string, a
-            backslash that joins lines, or a bracket without its partner.
-    """
+    """Splits text into tokens, comments among them, and checks that its brackets are balanced."""
 
     def fail(start: int, length: int, problem: str) -> DefinitionError:
         return DefinitionError(caret_message(owner, part, text, start, length, problem))

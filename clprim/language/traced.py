@@ -21,13 +21,7 @@ _BITWISE = frozenset("& ^ | << >>".split())
 
 @dataclass(frozen=True)
 class Traced:
-    """What a function came to.
-
-    Attributes:
-        text: Statements, such as ``y0 = x0 * x0;``.
-        logical: Of each result, whether it is a truth value.
-        of_floats: What of it is for floats only; empty for nothing.
-    """
+    """What a function came to."""
 
     text: str
     logical: tuple[bool, ...]
@@ -55,11 +49,7 @@ def _not_too_deep(written: Callable[Given, Result]) -> Callable[Given, Result]:
 
 @_not_too_deep
 def trace(what: str, function: Callable[..., Any], names: Sequence[str]) -> list[Value]:
-    """Returns what a function makes of elements of these names.
-
-    Raises:
-        DefinitionError: It branches on one, or returns none.
-    """
+    """Returns what a function makes of elements of these names."""
     try:
         found = function(*(Value("name", name) for name in names))
     except DefinitionError as error:
@@ -75,17 +65,7 @@ def trace(what: str, function: Callable[..., Any], names: Sequence[str]) -> list
 def write(
     what: str, targets: Sequence[str], values: Sequence[Value], local_type: str | None = None
 ) -> Traced:
-    """Writes statements that assign values.
-
-    Args:
-        what: The function, for messages.
-        targets: Names that are assigned.
-        values: To each of them.
-        local_type: Of locals for what is used several times; None to write it each time.
-
-    Raises:
-        DefinitionError: It is longer than anybody reads.
-    """
+    """Writes statements that assign values."""
     uses: dict[int, int] = {}
     order: list[Value] = []
     for value in values:

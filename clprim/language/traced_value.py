@@ -29,15 +29,7 @@ def _prefix(name: str) -> Callable[[Any], Value]:
 
 
 class Value:
-    """What stands for an element while a function is read: an expression of C.
-
-    Attributes:
-        kind: ``name``, ``sign``, ``binary``, ``call`` or ``choice``.
-        word: The name, operator or function.
-        parts: The values that it is made of.
-        logical: Whether it is a truth value.
-        of_floats: What of it integers do in another way in C, such as ``/``; empty for nothing.
-    """
+    """What stands for an element while a function is read: an expression of C."""
 
     __slots__ = ("kind", "logical", "of_floats", "parts", "word")
     __hash__ = None  # type: ignore[assignment] # == is an expression
@@ -316,11 +308,7 @@ FUNCTIONS |= {alias: FUNCTIONS[name] for alias, name in _ALIASES.items() if name
 
 
 def apply(name: str, *args: Any) -> Value:
-    """Returns a function of values and numbers as a value.
-
-    Raises:
-        DefinitionError: A function that C does not have, or an argument that is no element.
-    """
+    """Returns a function of values and numbers as a value."""
     function = FUNCTIONS.get(name)
     if function is None:
         raise DefinitionError(f"{name} of an element has no expression in C; write a string")

@@ -103,14 +103,7 @@ class Part(Node):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Variable(Part):
-    """One of the names of a declaration: ``*name[size] = value``.
-
-    Attributes:
-        name: Empty for a parameter without one.
-        sizes: Of an array; an `Opaque` without text where a size is left out.
-        value: What it starts with, if anything.
-        pointer: ``*`` and qualifiers before the name.
-    """
+    """One of the names of a declaration: ``*name[size] = value``."""
 
     name: str
     sizes: tuple[Expr, ...] = ()
@@ -224,12 +217,7 @@ class Function(Part):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree(Part):
-    """A whole snippet or preamble.
-
-    Attributes:
-        body: Its statements; of a preamble its functions and declarations.
-        comments: Where its comments stand.
-    """
+    """A whole snippet or preamble."""
 
     body: tuple[Statement | Function, ...]
     comments: tuple[Span, ...] = field(default=(), kw_only=True)

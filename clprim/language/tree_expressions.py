@@ -60,13 +60,7 @@ class Name(Expression):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Type(Expression):
-    """A type: ``const float``, ``typeof_y0``, ``struct pair``; an argument of ``sizeof``.
-
-    Attributes:
-        text: Its words, and stars where it stands alone.
-        parts: Expressions in it, as in ``__typeof__(x0 + 1)``.
-        declares: Names that it gives to its surroundings, as ``enum`` does.
-    """
+    """A type: ``const float``, ``typeof_y0``, ``struct pair``; an argument of ``sizeof``."""
 
     text: str
     parts: tuple[Node, ...] = ()
@@ -170,11 +164,6 @@ class Opaque(Expression):
 
     It may stand for an expression, a statement or a declaration. Nobody may conclude anything of
     it but that it uses, assigns and declares what it says.
-
-    Attributes:
-        text: The characters of the snippet.
-        parts: Expressions and statements that were understood in it.
-        declares: Names that it gives to its surroundings.
     """
 
     text: str

@@ -32,12 +32,7 @@ _Value = tuple[str, Node, tuple[Expr, ...]]
 
 
 class Left(NamedTuple):
-    """What is left of a snippet.
-
-    Attributes:
-        text: Its text, on as many lines, in which operands are numbered from 0 again.
-        arrays, numbers: Which it had that are read still, in the order of their new numbers.
-    """
+    """What is left of a snippet."""
 
     text: Composed
     arrays: tuple[int, ...]
@@ -49,13 +44,6 @@ def without_unused(snippet: Snippet) -> Left:
 
     Names count wherever they stand: two locals of one name are needed or not together. What may do
     anything else than give a local its value stays.
-
-    Example:
-        >>> from clprim.language.definition import define_pointwise
-        >>> text = "float t = 2 * x0; float u = t + 1; u += x1; y0 = t * x2;"
-        >>> found = without_unused(define_pointwise(text, name="f", preamble="").expr)
-        >>> found.text.split(), found.arrays
-        (['float', 't', '=', '2', '*', 'x0;', ';', ';', 'y0', '=', 't', '*', 'x1;'], (0, 2))
     """
     found: list[_Value] = []
     needed: set[str] = set()

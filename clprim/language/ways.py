@@ -41,16 +41,7 @@ _CHOICES, _COMPARISONS = ("&&", "||"), ("<", ">", "<=", ">=", "==", "!=")
 
 
 def mixes_ways(text: str, own: frozenset[str], *, logic: bool = False) -> bool:
-    """Whether a result may depend on what other work-items of a vector do.
-
-    Args:
-        text: Of a string.
-        own: Names (``x0``) and coordinates (``coord(1)``) that differ between neighbours.
-        logic: Whether there are operands of truth values: to compare them is a choice as well.
-
-    Raises:
-        Fault: It is no C.
-    """
+    """Whether a result may depend on what other work-items of a vector do."""
     tree = parse_snippet(text, scan("", "", text))
     ways = _Ways(tree, set(own), {*_CHOICES, *(_COMPARISONS if logic else ())})
     return ways.are_lost() or ways.read_on()

@@ -24,12 +24,7 @@ MOST_INTEGERS, MOST_FLOATS = 1 << 16, 1 << 10
 
 
 class Context:
-    """What handlers ask about the model that runs.
-
-    Attributes:
-        step: Which runs.
-        computed: Whether ONNX's reference has, which may read large constants.
-    """
+    """What handlers ask about the model that runs."""
 
     def __init__(self) -> None:
         self.step: Step = None  # type: ignore[assignment]
@@ -85,11 +80,7 @@ class Context:
         self._kept.update((id(v), v) for v in program.constants.values())
 
     def host(self, value: Any) -> Any:
-        """Returns a value on the host. Inside a trace one of the device ends it.
-
-        Raises:
-            TraceEndedError: The value is computed by the trace.
-        """
+        """Returns a value on the host. Inside a trace one of the device ends it."""
         if isinstance(value, (Array, Stored)):
             codes = value.codes if isinstance(value, Stored) else value
             if tracing.active.now is not None:
@@ -126,12 +117,7 @@ def run_steps(context: Context, steps: Sequence[Step], scope: ChainMap[str, Any]
 
 
 def run_step(context: Context, step: Step, inputs: list[Any]) -> tuple[Any, ...]:
-    """Runs one step and returns its results.
-
-    Raises:
-        ClprimError: What it refuses, with the node's name.
-        TraceEndedError: It needs a value of the device on the host, inside a trace.
-    """
+    """Runs one step and returns its results."""
     context.step = step
     outer, tracing.active.line = tracing.active.line, f"{step.name} {step.label}".replace("/", ".")
     try:

@@ -27,18 +27,7 @@ _ATTRIBUTE = onnx.AttributeProto
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """An operator, applied.
-
-    Attributes:
-        name: Of the operator.
-        domain: Of its set; ONNX's own is empty.
-        version: Of the set.
-        attributes: Values by name, defaults included; tensors are arrays, graphs `Program`.
-        inputs: Names of values; empty where an optional one is left out.
-        outputs: Likewise.
-        label: What messages call the node.
-        proto: The node, for ONNX's own implementations; attributes are resolved.
-    """
+    """An operator, applied."""
 
     name: str
     domain: str
@@ -56,14 +45,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A graph.
-
-    Attributes:
-        steps: In an order that computes them.
-        inputs: Names of what is given.
-        outputs: Names of the results, as the steps call them.
-        constants: What is known, by name.
-    """
+    """A graph."""
 
     steps: tuple[Step, ...]
     inputs: tuple[str, ...]
@@ -83,12 +65,7 @@ class Program:
 
 
 def program_of(model: onnx.ModelProto, source: Source) -> Program:
-    """Returns a model's graph.
-
-    Raises:
-        DefinitionError: A name that nothing defines, a cycle, functions that call themselves, a
-            tensor that is broken, an operator set that is not imported.
-    """
+    """Returns a model's graph."""
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     reader = _Reader(_versions(model.opset_import), functions, source)
     return reader.graph(model.graph, _Scope({}))
@@ -116,16 +93,7 @@ def _versions(imports: Any) -> dict[str, int]:
 
 @dataclass
 class _Scope:
-    """Where nodes are read.
-
-    Attributes:
-        names: By name in the graph, the name of the value.
-        bound: Attributes of the function around the nodes.
-        prefix: Of names that are defined.
-        depth: Of calls and graphs around.
-        steps: Where steps go.
-        constants: Likewise.
-    """
+    """Where nodes are read."""
 
     names: dict[str, str]
     bound: Mapping[str, Any] = field(default_factory=dict)

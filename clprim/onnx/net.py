@@ -41,13 +41,7 @@ Kind = tuple[str, tuple[Any, ...] | None]
 
 
 class NodeTime(NamedTuple):
-    """A node's part of a run.
-
-    Attributes:
-        node: Its operator and name.
-        seconds: On the device.
-        kernels: That it launched.
-    """
+    """A node's part of a run."""
 
     node: str
     seconds: float

@@ -52,17 +52,7 @@ class Place(NamedTuple):
 
 
 class Form:
-    """Values by name, with places for the device's arrays.
-
-    Args:
-        scope: The values.
-        given: Arrays that were there before.
-
-    Attributes:
-        arrays: Those that were not, in order.
-        key: What tells the rest apart: names, shapes, dtypes, strides, values of the host.
-        places: The values with places for arrays.
-    """
+    """Values by name, with places for the device's arrays."""
 
     def __init__(self, scope: Scope, given: Sequence[Any] = ()) -> None:
         self.arrays: list[Array] = []
@@ -105,14 +95,7 @@ def _filled(value: Any, make: Callable[[int], Any], given: Sequence[Any]) -> Any
 
 
 class Plan:
-    """What runs a program.
-
-    Args:
-        what: The model's name.
-        program: Its steps.
-        context: What the steps are run with.
-        source: Of the model, by whose digest what is planned for it is kept on disk.
-    """
+    """What runs a program."""
 
     def __init__(self, what: str, program: Program, context: Context, source: Source) -> None:
         self.what, self.program, self.context, self.source = what, program, context, source
@@ -121,15 +104,7 @@ class Plan:
         self._needed = _needed(program)
 
     def __call__(self, device: Device, scope: Scope) -> tuple[list[Any], list[Segment]]:
-        """Runs the program.
-
-        Args:
-            device: Where.
-            scope: Its inputs by name; arrays of the host are a part of the signature.
-
-        Returns:
-            The outputs, and what ran kernels.
-        """
+        """Runs the program."""
         at, ran, steps = 0, list[Segment](), self.program.steps
         while True:
             given = Form(scope)
@@ -178,20 +153,7 @@ class Plan:
 
 
 class Segment:
-    """Steps that one trace notes, for one signature.
-
-    Args:
-        plan: The program's.
-        device: Where.
-        start: The first step's number.
-        given: What reaches them.
-
-    Attributes:
-        end: The number of the step behind the last.
-        results: The values that are still needed then.
-        compiled: What makes their arrays; None where no kernel is launched.
-        thawed: Whether that came from disk.
-    """
+    """Steps that one trace notes, for one signature."""
 
     results: Form
     compiled: Compiled | None = None

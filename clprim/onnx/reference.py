@@ -82,11 +82,7 @@ def has_reference(domain: str, name: str, version: int) -> bool:
 
 
 def computed(step: Step, inputs: list[Any]) -> tuple[Any, ...]:
-    """Returns the results of a step by ONNX's reference implementation.
-
-    Raises:
-        DefinitionError: It has none, or refuses the inputs.
-    """
+    """Returns the results of a step by ONNX's reference implementation."""
     from onnx.reference import ReferenceEvaluator  # whose import takes longer than small models do
 
     assert not any(isinstance(v, (Array, Stored)) for v in inputs)

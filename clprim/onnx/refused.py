@@ -24,11 +24,7 @@ def way(domain: str, name: str, version: int) -> str:
 
 
 def check(program: Program) -> None:
-    """Refuses a model with operators that nothing computes, or that ask for what is not known.
-
-    Raises:
-        DefinitionError: Which, by operator, operator set and node.
-    """
+    """Refuses a model with operators that nothing computes, or that ask for what is not known."""
     found = []
     for step in program.all_steps():
         known = entry(step.domain, step.name)

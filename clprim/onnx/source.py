@@ -29,15 +29,7 @@ _GRAPH, _INITIALIZER, _KIND, _RAW, _BYTES = 7, 5, 2, 9, 2  # protocol buffers' n
 
 
 class Source:
-    """Where the elements of a model's tensors are.
-
-    Args:
-        data: The model's bytes; none of one that was made by the program.
-        folder: Where external data have to be; None where there can be none.
-
-    Attributes:
-        digest: Of all but large initialisers' elements; empty where nothing is kept on disk.
-    """
+    """Where the elements of a model's tensors are."""
 
     def __init__(self, data: bytes = b"", folder: Path | None = None) -> None:
         self.data, self.folder, self.digest = data, folder, ""
@@ -49,11 +41,7 @@ class Source:
 
 
 def proto_of(source: Any) -> tuple[onnx.ModelProto, Source]:
-    """Returns a model, large initialisers without their elements, and where these are.
-
-    Raises:
-        DefinitionError: No model: a file that cannot be read, bytes that are something else.
-    """
+    """Returns a model, large initialisers without their elements, and where these are."""
     if isinstance(source, onnx.ModelProto):
         return source, Source()
     found = Source()
@@ -124,11 +112,7 @@ def _elsewhere(data: bytes, begin: int, end: int) -> bytes | None:
 
 
 def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yields the fields of a message: numbers, where they begin, where their contents do and end.
-
-    Raises:
-        IndexError, ValueError: It is broken.
-    """
+    """Yields fields of a message: numbers, where they begin, where their contents do and end."""
     while at < end:
         start = at
         tag, at = _number(data, at)
@@ -176,12 +160,7 @@ def _tag(number: int) -> bytes:
 
 
 def tensor_of(tensor: onnx.TensorProto, source: Source) -> np.ndarray[Any, Any]:
-    """Returns a tensor's elements; texts as objects.
-
-    Raises:
-        DefinitionError: Elements that do not fit the shape, an unknown dtype, external data that
-            are missing or outside of the model's folder.
-    """
+    """Returns a tensor's elements; texts as objects."""
     name = tensor.name or "without a name"
     shape = tuple(tensor.dims)
     try:

@@ -56,18 +56,7 @@ class _Form(NamedTuple):
 
 
 class Entry:
-    """A handler.
-
-    Args:
-        function: It.
-        both: Whether it computes with arrays of the host as with the device's.
-        moves: Whether it moves elements, whatever they are.
-        takes: Attributes that it reads of its ``**`` parameter.
-        idle: Attributes that change nothing.
-        only: Attributes that have to have this value, or one of these, if they are given.
-        makes: How many outputs it makes; None is as many as are asked for, which may be empty.
-        most: How many inputs it takes, where it takes them behind a star.
-    """
+    """A handler."""
 
     def __init__(
         self, function: Handler, *, both: bool = False, moves: bool = False, takes: str = "",
@@ -127,14 +116,7 @@ class Entry:
     def run(
         self, context: Any, told: Mapping[str, Any], values: Sequence[Any], *, host: bool = False
     ) -> Any:
-        """Calls it.
-
-        Args:
-            context: What runs.
-            told: The node's attributes, defaults included.
-            values: Its inputs.
-            host: Whether they are all to stay on the host.
-        """
+        """Calls it."""
         form = self._form
         options = {n: v for n, v in told.items() if n in self._takes} if form.others else {}
         for name, kind in form.attributes.items():

@@ -31,12 +31,7 @@ BOOL = np.dtype(np.bool_)
 
 @dataclass(frozen=True)
 class Stored:
-    """An array of a dtype that kernels know only as codes.
-
-    Attributes:
-        codes: A byte an element.
-        dtype: ml_dtypes' dtype.
-    """
+    """An array of a dtype that kernels know only as codes."""
 
     codes: Array
     dtype: AnyDType
@@ -73,11 +68,7 @@ def is_float(dtype: AnyDType) -> bool:
 
 
 def uploaded(value: np.ndarray[Any, Any]) -> Array | Stored:
-    """Returns an array of the host on the device.
-
-    Raises:
-        DTypeError: Texts, complex numbers.
-    """
+    """Returns an array of the host on the device."""
     if value.dtype.name in SMALL:
         return Stored(
             asarray(np.ascontiguousarray(value).view(BYTE).reshape(value.shape)), value.dtype

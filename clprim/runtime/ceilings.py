@@ -31,13 +31,7 @@ _HOPELESS = 1.3
 
 @dataclass(frozen=True)
 class Measurement:
-    """The ceilings of a device.
-
-    Attributes:
-        copy_bandwidth: Bytes a second, read and written together, of the best copy kernel.
-        read_bandwidth: Bytes a second of the best kernel that only reads.
-        fp32_peak: Operations a second of float32; a multiply-add counts as two.
-    """
+    """The ceilings of a device."""
 
     copy_bandwidth: float
     read_bandwidth: float
@@ -51,13 +45,7 @@ class Measurement:
 
 
 class Candidate(NamedTuple):
-    """A kernel with its buffers, ready to run.
-
-    Attributes:
-        name: What it is, in a few words.
-        enqueue: Launches it once and returns the event, which can be asked for its times.
-        work: Bytes that one run moves, or floating-point operations that it makes.
-    """
+    """A kernel with its buffers, ready to run."""
 
     name: str
     enqueue: Callable[[], cl.Event]
@@ -110,19 +98,7 @@ class _Peak:
 def copy_candidates(
     device: Device, nbytes: int, queue: cl.CommandQueue | None = None
 ) -> list[Candidate]:
-    """Build kernels that copy ``nbytes``; the best is the ceiling for what reads and writes.
-
-    Args:
-        device: Where to run.
-        nbytes: Size of the source; rounded down, by 1/16 at most, but to 64 KiB at least.
-        queue: A profiling queue of the device's context; left out, a new one.
-
-    Returns:
-        The candidates that this device's compiler takes. ``work`` is read and written bytes.
-
-    Raises:
-        DeviceError: The buffers cannot be allocated.
-    """
+    """Build kernels that copy ``nbytes``; the best is the ceiling for what reads and writes."""
     nbytes = _even(nbytes)
     queue = queue or _profiling_queue(device)
     source, target = (_filled(device, queue, nbytes) for _ in range(2))
@@ -150,19 +126,7 @@ def copy_candidates(
 def read_candidates(
     device: Device, nbytes: int, queue: cl.CommandQueue | None = None
 ) -> list[Candidate]:
-    """Build kernels that read ``nbytes``; the best is the ceiling for reductions.
-
-    Args:
-        device: Where to run.
-        nbytes: Size of the source; rounded down, by 1/16 at most, but to 64 KiB at least.
-        queue: A profiling queue of the device's context; left out, a new one.
-
-    Returns:
-        The candidates that this device's compiler takes. ``work`` is the bytes read.
-
-    Raises:
-        DeviceError: The buffers cannot be allocated.
-    """
+    """Build kernels that read ``nbytes``; the best is the ceiling for reductions."""
     nbytes = _even(nbytes)
     queue = queue or _profiling_queue(device)
     source = _filled(device, queue, nbytes)
@@ -184,18 +148,7 @@ def read_candidates(
 
 
 def peak_candidates(device: Device, queue: cl.CommandQueue | None = None) -> list[Candidate]:
-    """Build kernels that do nothing but float32 multiply-adds in registers.
-
-    Args:
-        device: Where to run.
-        queue: A profiling queue of the device's context; left out, a new one.
-
-    Returns:
-        The candidates that this device's compiler takes. ``work`` is floating-point operations.
-
-    Raises:
-        DeviceError: The buffers cannot be allocated.
-    """
+    """Build kernels that do nothing but float32 multiply-adds in registers."""
     queue = queue or _profiling_queue(device)
     units = device.traits.compute_units
     if device.traits.is_cpu:
@@ -216,11 +169,7 @@ def peak_candidates(device: Device, queue: cl.CommandQueue | None = None) -> lis
 
 
 def best(candidates: Iterable[Candidate]) -> tuple[Candidate, float]:
-    """Time candidates and return the fastest, with its work a second (median of 7 runs).
-
-    Raises:
-        DeviceError: None of them ran.
-    """
+    """Time candidates and return the fastest, with its work a second (median of 7 runs)."""
     fastest: tuple[float, Candidate] | None = None
     for candidate in candidates:
         try:
@@ -238,19 +187,7 @@ def best(candidates: Iterable[Candidate]) -> tuple[Candidate, float]:
 
 
 def measure(device: Device) -> Measurement:
-    """Find out the ceilings of a device; takes a few seconds and up to 512 MiB there.
-
-    Args:
-        device: One of `clprim.devices`.
-
-    Raises:
-        DeviceError: Nothing could be allocated, built or run.
-
-    Example:
-        >>> from clprim.runtime.device import current_device
-        >>> measure(current_device()).copy_bandwidth > 0
-        True
-    """
+    """Find out the ceilings of a device; takes a few seconds and up to 512 MiB there."""
     queue = _profiling_queue(device)
     nbytes = min(_BUFFER, device.traits.max_allocation, device.cl.global_mem_size // 8)
     # One after the other, so that the buffers of one are gone before the next ones come.

@@ -22,16 +22,7 @@ def search_path() -> list[str]:
 
 
 def run(program: str, given: str = "", timeout: float | None = None) -> tuple[list[str], bool]:
-    """Runs a program in Python, and returns what it says by `say` and whether it was in time.
-
-    Args:
-        program: Text of the program.
-        given: What it finds at its standard input.
-        timeout: Seconds after which it is ended; None where it has all the time it wants.
-
-    Raises:
-        OSError: The system gives no further process.
-    """
+    """Runs a program in Python, and returns what it says by `say` and whether it was in time."""
     child = subprocess.Popen(
         [sys.executable, "-c", program],
         stdin=subprocess.PIPE if given else subprocess.DEVNULL,

@@ -317,11 +317,7 @@ def synchronize() -> None:
 
 
 def wait_for(queue: cl.CommandQueue) -> None:
-    """Wait until everything that a queue was given is done.
-
-    Raises:
-        pyopencl.Error: The driver reported a failure.
-    """
+    """Wait until everything that a queue was given is done."""
     # An event of its own, not `finish`: a driver may let that wait for what nobody has flushed yet,
     # and for nothing where another thread has flushed everything. Both, one after the other, take
     # half as long again where a thread has to wake up for each.
@@ -329,11 +325,7 @@ def wait_for(queue: cl.CommandQueue) -> None:
 
 
 def device_of(context: cl.Context | None) -> Device | None:
-    """Return the opened device that has a context, or None.
-
-    Raises:
-        DeviceError: This process was forked from one that had listed its devices.
-    """
+    """Return the opened device that has a context, or None."""
     if _was_forked:
         raise DeviceError(_FORKED)
     for device in _found:

@@ -48,15 +48,7 @@ _TAB = 4
 
 @dataclass(frozen=True)
 class Complaint:
-    """One error of the compiler, located.
-
-    Attributes:
-        part: The snippet it points into (``"expr"``, ``"step"``, …), or None: generated code.
-        line: Line within the snippet, or of the generated source; counted from 1.
-        column: Character of that line, counted from 0, or None where the compiler named none.
-        text: What the compiler says.
-        compiled: The line as it was compiled, or None if there is no such line.
-    """
+    """One error of the compiler, located."""
 
     part: str | None
     line: int
@@ -75,13 +67,7 @@ class _Line:
 
 
 def complaints(log: str, source: str, ahead: int = 0) -> list[Complaint]:
-    """Finds the errors in a build log that can be located in the source, in the log's order.
-
-    Args:
-        log: The build log, in any of the known formats.
-        source: The generated source, with its ``#line`` directives.
-        ahead: How many lines were compiled before its first.
-    """
+    """Finds the errors in a build log that can be located in the source, in the log's order."""
     lines = _numbered(source)
     found: list[Complaint] = []
     seen: set[tuple[str | None, int, int | None]] = set()
@@ -107,16 +93,7 @@ def explain(
     snippets: Mapping[str, str] | None = None,
     ahead: int = 0,
 ) -> str:
-    """Writes the message of a build error: the snippet's line, a caret, the compiler's words.
-
-    Args:
-        log: The build log.
-        source: The generated source that was compiled.
-        title: Whose kernel it is, for instance ``Pointwise 'y0 = foo(x0);'``.
-        device: Name of the device.
-        snippets: The user's text of every part; a part that is missing is quoted as compiled.
-        ahead: How many lines were compiled before the source's first.
-    """
+    """Writes the message of a build error: the snippet's line, a caret, the compiler's words."""
     head = f"{title}: the OpenCL compiler refused it on {device}"
     found = complaints(log, source, ahead)
     blamed = [complaint for complaint in found if complaint.part is not None]

@@ -48,13 +48,7 @@ _KEPT_BY_EVICTION = 0.75
 
 
 class DiskCache:
-    """A folder of entries that stays below a number of bytes.
-
-    Args:
-        folder: Where the entries lie; created at the first store.
-        limit: Bytes that all entries together may take.
-        named: Whether the user named the folder, and is told where it cannot be used.
-    """
+    """A folder of entries that stays below a number of bytes."""
 
     def __init__(self, folder: Path, limit: int, *, named: bool = False) -> None:
         self.folder = folder

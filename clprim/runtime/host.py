@@ -13,11 +13,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 
 def cache(level: int) -> int | None:
-    """Returns the bytes of a core's cache for data, or None where nobody says.
-
-    Args:
-        level: 1 for the nearest.
-    """
+    """Returns the bytes of a core's cache for data, or None where nobody says."""
     for folder in sorted((CPUS / f"cpu{_first()}" / "cache").glob("index*")):
         if _read(folder / "level") == str(level) and _read(folder / "type") != "Instruction":
             found = re.fullmatch(r"(\d+)([KM]?)", _read(folder / "size"))

@@ -43,12 +43,7 @@ _EMULATORS = frozenset({"libintelocl_emu.so"})
 
 @dataclass(frozen=True)
 class Driver:
-    """One line for a vendor folder.
-
-    Attributes:
-        name: Stem of the ``.icd`` file it came from.
-        library: What the loader opens: an absolute path, or a soname it searches for.
-    """
+    """One line for a vendor folder."""
 
     name: str
     library: str
@@ -69,14 +64,6 @@ def prepare(
     It has an effect until the first listing of OpenCL platforms in this process, and does no harm
     after it. It raises nothing: what cannot be read or written is left out. A vendor folder that
     the user chose is respected.
-
-    Args:
-        system: The folder that the loader would read by itself.
-        prefixes: Installation prefixes to search; left out, those of this interpreter's packages.
-        cache: Folder to write into; left out, ``$XDG_CACHE_HOME/clprim`` or ``~/.cache/clprim``.
-
-    Returns:
-        The folder that the loader was pointed at; None where its own choice was left alone.
     """
     if sys.platform == "win32":
         _name_dlls(package_prefixes() if prefixes is None else prefixes)

@@ -57,10 +57,6 @@ def advise_huge_pages(
     """Ask for huge pages where the buffer, still untouched, lies in the host's memory.
 
     It is advice: where the system does not take it, nothing is different.
-
-    Args:
-        queue: Of a CPU device, with nothing waiting in it.
-        buffer: Nothing was written to it so far.
     """
     if _madvise is None or buffer.size < _LARGE:
         return

@@ -28,24 +28,14 @@ class NotPrivateError(OSError):
 
 
 class Folder:
-    """An open folder that nobody else can write; names in it are looked up by its descriptor.
-
-    Attributes:
-        path: Where it is.
-        descriptor: Of the folder; None where the system cannot open folders.
-    """
+    """An open folder that nobody else can write; names in it are looked up by its descriptor."""
 
     def __init__(self, path: Path, descriptor: int | None) -> None:
         self.path = path
         self.descriptor = descriptor
 
     def read(self, name: str, limit: int) -> bytes:
-        """Returns the content of a file.
-
-        Raises:
-            NotPrivateError: It is no regular file, or another user owns or could write it.
-            OSError: It is not there, larger than ``limit`` bytes, or cannot be read.
-        """
+        """Returns the content of a file."""
         with os.fdopen(self._open(name, _READ_FILE), "rb") as file:
             info = os.fstat(file.fileno())
             if not stat.S_ISREG(info.st_mode):
@@ -93,16 +83,7 @@ class Folder:
 
 @contextmanager
 def open_folder(path: Path, *, create: bool = False) -> Iterator[Folder]:
-    """Opens a folder, and closes it after the ``with``.
-
-    Args:
-        path: Where it is; a link to a folder is followed.
-        create: Make it, and those above it, where it is missing.
-
-    Raises:
-        NotPrivateError: Another user owns it or could write to it.
-        OSError: It is not there, is no folder, or cannot be made or read.
-    """
+    """Opens a folder, and closes it after the ``with``."""
     if create:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not _CHECKED:
@@ -117,13 +98,7 @@ def open_folder(path: Path, *, create: bool = False) -> Iterator[Folder]:
 
 
 def require_private_path(path: Path) -> None:
-    """Refuses a folder that others could change, or exchange, before its path is used again.
-
-    Raises:
-        NotPrivateError: It, or one above it, belongs to another user or can be written by others.
-            (Those above may be writable where nobody can rename what belongs to another, as /tmp.)
-        OSError: It cannot be looked at.
-    """
+    """Refuses a folder that others could change, or exchange, before its path is used again."""
     path = path.resolve()
     _require_private(path, path.stat())
     for folder in path.parents:

@@ -180,12 +180,7 @@ _CHILD = "import sys; sys.path[:] = {path!r}; from clprim.runtime.probe import m
 
 
 def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
-    """Returns a device's traits as far as its compiler bears them out.
-
-    Args:
-        traits: What the device says of itself.
-        device: Which.
-    """
+    """Returns a device's traits as far as its compiler bears them out."""
     found = abilities(device)
     if found is None:
         return traits
@@ -230,11 +225,7 @@ def _least_bytes(kind: str, found: frozenset[str], vector_bytes: int) -> int:
 
 @lru_cache(maxsize=64)
 def abilities(device: cl.Device) -> frozenset[str] | None:
-    """Returns which of `ANSWERS` are yes on a device; None where no child process can be had.
-
-    Args:
-        device: It is listed again in the child, and found there by its names.
-    """
+    """Returns which of `ANSWERS` are yes on a device; None where no child process can be had."""
     try:
         identity = query.identity(device)
     except cl.Error:  # a driver that does not even tell names
@@ -330,11 +321,7 @@ def _run_child(
 
 
 def main(task: str) -> None:
-    """Asks the questions, in the child, and prints each answer as soon as it is there.
-
-    Args:
-        task: Which device and which questions, as `_run_child` writes them.
-    """
+    """Asks the questions, in the child, and prints each answer as soon as it is there."""
     child.leave_no_core_file()
     where, questions = json.loads(task)
     icd.prepare()

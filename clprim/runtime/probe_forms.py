@@ -38,13 +38,7 @@ KINDS = tuple(_FUNCTIONS)
 
 
 def keeps_bits(queue: cl.CommandQueue, kind: str, size: int) -> bool:
-    """Tells whether functions of vectors of so many bytes have the bits of those of 64.
-
-    Args:
-        queue: Of the device.
-        kind: One of `KINDS`.
-        size: Bytes.
-    """
+    """Tells whether functions of vectors of so many bytes have the bits of those of 64."""
     body = ""
     for function in _FUNCTIONS[kind]:
         for form, item, name in ((_FLOATS, 4, "float"), (_DOUBLES, 8, "double")):

@@ -36,13 +36,7 @@ TIMED = (_CHAIN, _LANES_GAIN, _DOTS, _DOT, _PRODUCTS, _DOTS_GAIN)
 
 
 def kernel_of(queue: cl.CommandQueue, source: str, std: str = "CL1.2") -> cl.Kernel:
-    """Builds a program and returns its kernel ``probe``.
-
-    Args:
-        queue: Of the device.
-        source: OpenCL C.
-        std: Its version.
-    """
+    """Builds a program and returns its kernel ``probe``."""
     raw = cl._cl._Program(queue.context, source)
     raw._build(options=f"-cl-std={std}".encode(), devices=[queue.device])
     return cl.Kernel(cl.Program(raw), "probe")

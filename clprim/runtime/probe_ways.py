@@ -58,11 +58,7 @@ WAYS = _SOURCES
 
 
 def goes_own_ways(queue: cl.CommandQueue) -> bool:
-    """Tells whether loops and reads that work-items go through apart are those of each.
-
-    Args:
-        queue: Of the device.
-    """
+    """Tells whether loops and reads that work-items go through apart are those of each."""
     n = 5
     x = np.where(np.arange(4 * _ITEMS + 4) % 2, 1, -1).astype(np.float32)
     at = np.full(_ITEMS, 0x0FF00000, np.int32)  # far outside, and read by nobody

@@ -21,15 +21,7 @@ _MEASURES = cl.command_queue_properties.PROFILING_ENABLE
 
 @dataclass(frozen=True)
 class KernelEvent:
-    """One run of one kernel, as the device timed it.
-
-    Attributes:
-        name: The kernel.
-        seconds: From the start of its first work-item to the end of its last one.
-        bytes: Memory that the launch says it must read and write.
-        flops: Arithmetic operations that the launch says it must do.
-        start: Seconds between the start of the profile's first kernel and this one's.
-    """
+    """One run of one kernel, as the device timed it."""
 
     name: str
     seconds: float
@@ -91,14 +83,7 @@ class Profile:
         self._collect()
 
     def record(self, name: str, event: cl.Event, nbytes: float = 0, flops: float = 0) -> None:
-        """Takes a launch in; for launch code only.
-
-        Args:
-            name: The kernel.
-            event: What the enqueue returned.
-            nbytes: Bytes that have to be read and written.
-            flops: Operations that have to be done.
-        """
+        """Takes a launch in; for launch code only."""
         self._pending.append((name, event, nbytes, flops))
 
     @property
@@ -176,11 +161,7 @@ def profile(device: Device | None = None) -> Profile:
 
 @contextmanager
 def unseen(device: Device) -> Iterator[None]:
-    """Lets no profile that runs see the launches of a block; for who times kernels itself.
-
-    Args:
-        device: Whose kernels.
-    """
+    """Lets no profile that runs see the launches of a block; for who times kernels itself."""
     with device.lock:
         running, device.profiles = device.profiles, ()
         own = _replaced.pop(device, None)

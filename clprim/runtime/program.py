@@ -53,22 +53,6 @@ def build(
 
     Safe to call from several threads: different programs are compiled side by side, the same one
     once.
-
-    Args:
-        device: Whom to build for.
-        source: OpenCL C, with ``#line 1 "snippet:<part>"`` before every snippet and
-            ``#line <n> "kernel"`` after it.
-        options: Build options, each a word (a value with spaces has to be quoted already). Those
-            in the environment's ``CLPRIM_BUILD_OPTIONS`` follow.
-        title: Whose kernel it is; the first words of an error's message.
-        lines: The user's text of every part (``"expr"``, ``"step"``, …), quoted in an error.
-
-    Returns:
-        A program; `kernel_of` makes a kernel of it.
-
-    Raises:
-        BuildError: The compiler refused the source; ``.log`` holds all it said and ``.source``
-            what it read.
     """
     key = _key(device, source, options)
     program, lock = _find(key)
@@ -104,18 +88,6 @@ def kernel_of(
 
     Some drivers load a binary that another compiler left and tell only here that nothing is in it:
     such a one is dropped, and the program built anew.
-
-    Args:
-        device: Whom to build for.
-        source: Likewise.
-        options: Likewise.
-        name: Which kernel.
-        title: Whose kernel it is; the first words of an error's message.
-        lines: The user's text of every part, quoted in an error.
-
-    Raises:
-        BuildError: The compiler refused the source.
-        DeviceError: The driver gives no such kernel of a program that it has just compiled.
     """
     program = build(device, source, options, title=title, lines=lines)
     try:
@@ -168,19 +140,7 @@ def _find(key: _Key) -> tuple[cl.Program | None, threading.Lock]:
 
 
 def cl_std_option(traits: DeviceTraits, version: tuple[int, int] = (1, 2)) -> str:
-    """Names the language version to compile for: OpenCL C 1.2 unless a kernel asks for more.
-
-    Args:
-        traits: Of the device; its ``c_version`` is the newest that may be named.
-        version: (major, minor) that the kernel is written in.
-
-    Raises:
-        DeviceError: The device compiles only older versions.
-
-    Example:
-        >>> cl_std_option(DeviceTraits(c_version=(3, 0)))
-        '-cl-std=CL1.2'
-    """
+    """Names the language version to compile for: OpenCL C 1.2 unless a kernel asks for more."""
     if traits.c_version < version:
         raise DeviceError(
             f"the kernel is written in OpenCL C {version[0]}.{version[1]}, "
@@ -228,11 +188,7 @@ def _load_or_compile(
 
 
 def _survived(device: Device, source: str, flags: bytes, disk_key: str, title: str) -> bytes:
-    """Returns the options with which a child process has built a program without dying of it.
-
-    Raises:
-        BuildError: The compiler ends the process, whatever it is told.
-    """
+    """Returns the options with which a child process has built a program without dying of it."""
     for options in (flags, b" ".join([flags, trial.CALM])):
         try:
             (outcome,) = trial.outcomes(device.cl, [(source, options, disk_key)])

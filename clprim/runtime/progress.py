@@ -22,19 +22,6 @@ def waiting(
 
     The line goes to the terminal that standard error is, and away in the end; where it is none (a
     file, a pipe), nothing is written.
-
-    Args:
-        what: As in ``compiling``.
-        count: Of steps, for which there is a bar.
-        patience: Seconds before anything is shown.
-
-    Yields:
-        What is called after each step, by any thread.
-
-    Example:
-        >>> with waiting("adding up"):
-        ...     print(1 + 1)
-        2
     """
     if not sys.stderr.isatty():
         yield lambda: None
@@ -69,12 +56,7 @@ def text(what: str, steps: int, count: int, seconds: float) -> str:
 
 
 class Progress:
-    """A bar on a terminal; lines elsewhere, one for every part.
-
-    Args:
-        total: Steps.
-        stream: Where to.
-    """
+    """A bar on a terminal; lines elsewhere, one for every part."""
 
     def __init__(self, total: int, stream: TextIO) -> None:
         self._total, self._stream, self._done, self._part = total, stream, 0, ""

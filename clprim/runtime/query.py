@@ -50,14 +50,7 @@ def device_type(device: cl.Device) -> str:
 
 
 def query_traits(device: cl.Device) -> DeviceTraits:
-    """Query what kernels may rely on; a query that fails leaves its field at the default.
-
-    Args:
-        device: Any OpenCL device.
-
-    Returns:
-        Its traits, with the meaning that `DeviceTraits` gives them.
-    """
+    """Query what kernels may rely on; a query that fails leaves its field at the default."""
     is_cpu = device_type(device) == "cpu"
     vector_bytes = _ask(lambda: _vector_bytes(device, is_cpu), DeviceTraits.vector_bytes)
     queries: dict[str, Callable[[], Any]] = {

@@ -49,11 +49,7 @@ def get_state() -> State:
 
 
 def checked_state(state: Any) -> State:
-    """Returns a state as one.
-
-    Raises:
-        DTypeError: It is something else.
-    """
+    """Returns a state as one."""
     whole = isinstance(state, tuple) and all(isinstance(n, int) and 0 <= n < 1 << 64 for n in state)
     if not whole or len(state) != len(State._fields):
         raise DTypeError(f"state={quoted(state)}: expected a state as a call returned it")
@@ -68,11 +64,7 @@ def set_state(state: State) -> None:
 
 
 def advance() -> State:
-    """Returns the state of a call that draws, and makes the next one's another.
-
-    Raises:
-        TraceEndedError: Inside a trace, as the call would not be the same when it is repeated.
-    """
+    """Returns the state of a call that draws, and makes the next one's another."""
     tracing.end_any("a draw of random numbers")
     if _given.state is not None:
         found = _given.state

@@ -30,12 +30,7 @@ _ENDINGS = (".py", ".jinja")
 
 @lru_cache(maxsize=1024)
 def source_of(template: str, code: KernelCode) -> str:
-    """Returns the OpenCL C of a kernel; equal code is printed once.
-
-    Args:
-        template: Its name without ``.cl.jinja``.
-        code: Everything that the template prints.
-    """
+    """Returns the OpenCL C of a kernel; equal code is printed once."""
     if isinstance(code, PrintedCode):
         return code.text
     if disk_cache.default_cache() is None:

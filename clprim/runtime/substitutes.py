@@ -173,13 +173,7 @@ _PRAGMA = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
 
 
 class _Substitute(NamedTuple):
-    """Text for what a compiler lacks.
-
-    Attributes:
-        calls: By the name of a built-in, its arguments and what is called instead.
-        text: Defines the latter.
-        doubles: Likewise, beside it, for programs that know double.
-    """
+    """Text for what a compiler lacks."""
 
     calls: dict[str, str]
     text: str
@@ -209,16 +203,7 @@ _REFUSED = {
 
 
 def completed(device: cl.Device, source: str, title: str) -> str:
-    """Returns a program with what the device's compiler lacks of the functions that it calls.
-
-    Args:
-        device: Whom it is built for.
-        source: OpenCL C.
-        title: Whose kernel it is, for messages.
-
-    Raises:
-        BuildError: It calls one that has no substitute.
-    """
+    """Returns a program with what the device's compiler lacks of the functions that it calls."""
     found = probe.abilities(device)
     if found is None or found.issuperset(_SUBSTITUTES):
         return source

@@ -42,9 +42,6 @@ def table_of(device: Device) -> Table:
     """Returns what is known of a device: the user's table, else what comes with the package.
 
     A file that cannot be read is left out, with a warning that names it.
-
-    Args:
-        device: One of `clprim.devices`.
     """
     return known_of(device) if _override is None else _override(device)
 
@@ -77,19 +74,7 @@ def _file_name(*words: str) -> str:
 
 
 def save(device: Device, entries: Mapping[Key, Entry], version: str = "") -> Path | None:
-    """Adds entries to the user's table of a device; older ones of the same problems go.
-
-    Args:
-        device: Which was measured.
-        entries: What was found.
-        version: Of clprim. What another one found to be no better than its rule goes as well.
-
-    Returns:
-        The file, or None where the cache is switched off: they hold for this process.
-
-    Raises:
-        OSError: It cannot be written; they hold for this process.
-    """
+    """Adds entries to the user's table of a device; older ones of the same problems go."""
     path = user_file(device)
     if path is None:
         _remember(device, entries, version)
@@ -117,11 +102,7 @@ def _remember(device: Device, entries: Mapping[Key, Entry], version: str) -> Non
 
 
 def table_file(device: Device) -> TuningFile:
-    """Returns the user's table of a device, to give to others.
-
-    Raises:
-        DefinitionError: There is none.
-    """
+    """Returns the user's table of a device, to give to others."""
     path = user_file(device)
     found = None if path is None else _read(path)
     if found is None:
@@ -137,17 +118,6 @@ def adopt(file: TuningFile, device: Device) -> tuple[Path, int]:
 
     What was timed here stays. A table of another device lies beside, and counts where a device is
     of its class.
-
-    Args:
-        file: Which.
-        device: The one that is in use.
-
-    Returns:
-        Where it lies, and how many entries are new there.
-
-    Raises:
-        DefinitionError: The cache, and with it the tables, is switched off.
-        OSError: It cannot be written.
     """
     own = user_file(device)
     if own is None:
@@ -188,9 +158,6 @@ def using(table: Table | Callable[[Device], Table]) -> Iterator[None]:
     """Puts a table in the place of all files for a while, on all devices.
 
     Calls that were planned before keep their plans; see `clprim.call.signature.Calls.forget`.
-
-    Args:
-        table: Which, or what returns that of a device.
     """
     global _override  # noqa: PLW0603 - the one table that stands for all
     made = (lambda _: table) if isinstance(table, Table) else table

@@ -16,12 +16,7 @@ _OURS = ("clprim", "torch", "contextlib", "functools", "numpy")
 
 
 class TraceEndedError(Exception):
-    """A traced function did what no trace can note: the host read memory, say.
-
-    Attributes:
-        why: What it did.
-        line: Where in the program, as ``file:line``.
-    """
+    """A traced function did what no trace can note: the host read memory, say."""
 
     def __init__(self, why: str, line: str) -> None:
         super().__init__(f"{why} at {line}" if line else why)
@@ -61,19 +56,11 @@ def line() -> str:
 
 
 def end(why: str) -> NoReturn:
-    """Ends the thread's trace.
-
-    Raises:
-        TraceEndedError: Always.
-    """
+    """Ends the thread's trace."""
     raise TraceEndedError(why, line())
 
 
 def end_any(why: str) -> None:
-    """Ends the thread's trace, if there is one.
-
-    Raises:
-        TraceEndedError: There is one.
-    """
+    """Ends the thread's trace, if there is one."""
     if active.now is not None:
         end(why)

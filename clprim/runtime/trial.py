@@ -28,13 +28,7 @@ BUILT, REFUSED, DIED = "built", "refused", "died"
 
 
 def is_suspect(device: Device, source: str, texts: Iterable[str]) -> bool:
-    """Whether a device's compiler may end the process of a program.
-
-    Args:
-        device: Which.
-        source: Of the program.
-        texts: What users wrote of it; what templates print is tried on every compiler.
-    """
+    """Whether a device's compiler may end the process of a program."""
     if _ONE_ITEM not in source or not any(_LOOP.search(text) for text in texts):
         return False
     found = probe.abilities(device.cl)
@@ -47,14 +41,6 @@ def outcomes(
     """Builds programs one after another in child processes, and returns what became of each.
 
     A death is found out, and the next child goes on behind it. What was built is kept on disk.
-
-    Args:
-        device: Whom to build for.
-        programs: Source, build options and the key on disk (empty: it is not kept) of each.
-        timeout: Seconds for all; what is not built by then counts as `DIED`.
-
-    Raises:
-        OSError: There can be no child process.
     """
     if not child.is_possible():
         raise OSError("this interpreter cannot be started again")

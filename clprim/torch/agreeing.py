@@ -94,16 +94,7 @@ def agrees(
     names: dict[str, str] | None = None,
     **constants: Any,
 ) -> None:
-    """Registers an overload that an operator computes.
-
-    Args:
-        name: As ``"bucketize.Tensor"``.
-        operator: One of `clprim.ops`.
-        lies: A rule of `clprim.torch.layout`.
-        without: Arguments that the operator has no use for.
-        names: Of arguments whose parameters are called otherwise.
-        constants: Further arguments of the operator, whatever the overload says.
-    """
+    """Registers an overload that an operator computes."""
     found = overload(name)
     if found is None:
         return  # of another version of PyTorch

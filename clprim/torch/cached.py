@@ -27,12 +27,7 @@ _FORM = 5
 
 
 class Kept(OutputCode):  # type: ignore[misc]
-    """A program that the cache writes, and reads again.
-
-    Args:
-        what, module, weights: See `Program`.
-        options: Likewise, by name.
-    """
+    """A program that the cache writes, and reads again."""
 
     def __init__(
         self, what: str, module: fx.GraphModule, weights: Sequence[int], options: dict[str, Any]
@@ -76,14 +71,7 @@ def caching(
     settings: Mapping[str, Any],
     **compilers: Callable[..., Any],
 ) -> Callable[..., Any]:
-    """Returns a backend of `torch.compile` whose results PyTorch keeps on disk where it can.
-
-    Args:
-        backend: Makes one of compilers.
-        tag: What tells its results from those of other backends and options.
-        settings: Of ``torch._functorch.config`` while it runs.
-        compilers: Of graphs; they return what is `Kept`.
-    """
+    """Returns a backend of `torch.compile` whose results PyTorch keeps on disk where it can."""
     forward = SerializableAOTDispatchCompiler(OutputCode, compilers["fw_compiler"])
     made = backend(**{**compilers, "fw_compiler": forward})
 

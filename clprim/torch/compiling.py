@@ -29,23 +29,6 @@ def compile_graph(
     Graphs of ATen overloads, forward, backward and without gradients, run through the device's
     kernels under a trace, once for every signature; its graph is fused, planned and replayed.
     Tensors of the CPU are moved to the device and back, parameters once until they are written to.
-
-    Args:
-        module: What `torch.compile` captured.
-        inputs: Examples of its arguments.
-        mode: ``"default"`` or ``"reduce-overhead"``, which are the same here, or
-            ``"max-autotune"`` (``-no-cudagraphs``), which is ``tune``.
-        options: ``freeze``: parameters that take no gradient never change; ``tune``: tiles of
-            products and convolutions are timed where a graph is compiled, as
-            ``cp.options(tune=True)`` does at calls; ``memory_budget``: the part, from 0 to 1, of
-            the activations that a backward pass needs which is kept, the rest is computed again;
-            without it ``torch._functorch.config.activation_memory_budget`` says so.
-
-    Returns:
-        A function of the arguments.
-
-    Raises:
-        DefinitionError: A mode or an option that there is not.
     """
     from clprim.torch.cached import Kept, caching  # PyTorch's compiler takes long to import
 

@@ -29,11 +29,7 @@ def duplicate(source: Array, memory_format: str | None = None) -> Array:
 
 
 def check_target(kind: torch.dtype, target: Array) -> None:
-    """Refuses a target that cannot hold an elementwise result, as one of integers those of floats.
-
-    Raises:
-        RuntimeError: As PyTorch's.
-    """
+    """Refuses a target that cannot hold an elementwise result, as integers cannot hold floats."""
     held = kind_of(target.dtype)
     if held is not kind and not torch.can_cast(kind, held):
         raise RuntimeError(f"result type {kind} can't be cast to the desired output type {held}")

@@ -15,14 +15,7 @@ from clprim.torch.memory import on_device
 
 
 class Exported:
-    """An exported program that runs on the device.
-
-    Args:
-        program: What `torch.export.export` returned, or `torch.export.load`.
-
-    Attributes:
-        module: The program as a module on the device: its parameters and buffers.
-    """
+    """An exported program that runs on the device."""
 
     def __init__(self, program: torch.export.ExportedProgram) -> None:
         from torch.export.passes import move_to_device_pass
@@ -31,15 +24,7 @@ class Exported:
         self._run = torch.compile(self.module, backend="clprim", options={"freeze": True})
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Runs the program.
-
-        Args:
-            args: As it was exported for, on the device or on the CPU.
-            options: Likewise.
-
-        Returns:
-            Its results: on the CPU where all tensors that were given are there.
-        """
+        """Runs the program."""
         given = [v for v in tree_leaves((args, options)) if isinstance(v, torch.Tensor)]
         here = bool(given) and not any(map(on_device, given))
         there = tree_map(lambda v: _to(v, private.NAME), (args, options))

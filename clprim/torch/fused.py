@@ -65,11 +65,7 @@ def fuse(model: Any) -> Any:
 
 
 class Forward:
-    """What a fused network has in the place of its ``forward``.
-
-    Args:
-        model: The network.
-    """
+    """What a fused network has in the place of its ``forward``."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -107,11 +103,7 @@ class Forward:
             raise self._refused(error) from error
 
     def explain(self, *args: Any, **options: Any) -> str:
-        """Returns what a call runs: kernels, what each fused, memory.
-
-        Raises:
-            DefinitionError: It runs as the network does, or reads what tensors hold.
-        """
+        """Returns what a call runs: kernels, what each fused, memory."""
         tensors, key, why = self._given(args, options)
         why = self._unfit() or why
         found: Recorded | None = None

@@ -48,12 +48,7 @@ _Maker = Callable[[Sequence[torch.Tensor], Sequence[Any], dict[Buffer, torch.Ten
 
 
 class Recorded:
-    """What a function launches for one signature.
-
-    Attributes:
-        traced: The graph as it was traced.
-        replay: What passes have made of it, ready to run.
-    """
+    """What a function launches for one signature."""
 
     def __init__(
         self,
@@ -91,11 +86,7 @@ class Recorded:
         self._repeatable = not (self._written or any(s.draws for s in self.replay.steps))
 
     def ahead(self, tensors: Sequence[torch.Tensor]) -> list[Any] | None:
-        """Launches it before anybody has looked at weights, so that the device has begun.
-
-        Returns:
-            Memory for a call with the same tensors; None where running twice is not running once.
-        """
+        """Launches it before anybody has looked at weights, so that the device has begun."""
         return self._launched(tensors) if self._repeatable else None
 
     def __call__(
@@ -104,13 +95,7 @@ class Recorded:
         weights: Weights,
         memory: list[Any] | None = None,
     ) -> Any:
-        """Runs it on the tensors of a call.
-
-        Args:
-            tensors: The call's.
-            weights: As they are now.
-            memory: What `ahead` has returned, if it was called.
-        """
+        """Runs it on the tensors of a call."""
         if self._watched:
             # Versions are PyTorch's count of what was written to a tensor.
             versions = [weights.tensors[n]._version for n in self._watched]
@@ -236,13 +221,7 @@ def _same_peak() -> Iterator[None]:
 
 
 class Graphs:
-    """What is known of a function of tensors, by the signatures of its calls.
-
-    Args:
-        what: Its name.
-        free: Of a function that returns a list: which of them may lie in another memory format.
-        bare: Likewise: of which only the shape, strides and offset count.
-    """
+    """What is known of a function of tensors, by the signatures of its calls."""
 
     def __init__(self, what: str, free: Collection[int] = (), bare: Collection[int] = ()) -> None:
         self.what, self._free, self._bare = what, free, bare
@@ -259,19 +238,7 @@ class Graphs:
         key: Hashable = (),
         ahead: Ahead | None = None,
     ) -> Any:
-        """Returns what a function does, which is called where a signature is new.
-
-        Args:
-            function: Of what ``tensors`` and ``key`` stand for; returns tensors and other values in
-                any of PyTorch's trees.
-            tensors: Its arguments, on the device.
-            weights: What else it reads; what is known is forgotten where they are others.
-            key: All else that decides what it does.
-            ahead: What `ahead` has launched for this call.
-
-        Raises:
-            TraceEndedError: It did what no trace can note.
-        """
+        """Returns what a function does, which is called where a signature is new."""
         if tracing.active.now is not None:
             return function()  # a part of another one, which is traced
         found = self.recorded(function, tensors, weights, key)
@@ -282,12 +249,7 @@ class Graphs:
         return found(tensors, weights, memory)
 
     def ahead(self, tensors: Sequence[torch.Tensor], key: Hashable = ()) -> Ahead | None:
-        """Launches what such a call launched last time, before anybody looks at weights.
-
-        Args:
-            tensors: The call's, on the device.
-            key: As for the call.
-        """
+        """Launches what such a call launched last time, before anybody looks at weights."""
         if tracing.active.now is not None:
             return None
         place = (*tensors, *self._weights.tensors[:1])

@@ -56,12 +56,7 @@ class Usage:
 
 
 class Placement:
-    """Which device arrays are on, and how much memory tensors take there.
-
-    Attributes:
-        number_of: Of an array the number of its device; None while tensors are on the first alone.
-        usage: By number.
-    """
+    """Which device arrays are on, and how much memory tensors take there."""
 
     def __init__(self) -> None:
         self.number_of: Callable[[Array], int] | None = None
@@ -92,11 +87,7 @@ class _Memory:
 
 
 def numpy_dtype(kind: torch.dtype) -> np.dtype[Any]:
-    """Returns NumPy's name of a tensor's dtype.
-
-    Raises:
-        DTypeError: One that no kernel can store; bfloat16 without the package ml_dtypes.
-    """
+    """Returns NumPy's name of a tensor's dtype."""
     found = _NUMPY.get(kind)
     if found is None:
         hint = "; it takes the package ml_dtypes" if kind is torch.bfloat16 else ""
@@ -165,11 +156,7 @@ def on_device(value: object) -> bool:
 
 
 def array_of(tensor: torch.Tensor) -> Array:
-    """Returns the array that a tensor on the device is.
-
-    Raises:
-        RuntimeError: It is on another one.
-    """
+    """Returns the array that a tensor on the device is."""
     try:
         memory: _Memory = private.storage_of(tensor).clprim
     except AttributeError:

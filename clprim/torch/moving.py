@@ -21,12 +21,7 @@ _BYTE = np.dtype(np.uint8)
 
 
 def to_device(values: dict[fx.Node, Any], besides: Container[fx.Node]) -> None:
-    """Replaces tensors of the host by copies on the device; numbers go there together.
-
-    Args:
-        values: What nodes are.
-        besides: Nodes whose tensors stay.
-    """
+    """Replaces tensors of the host by copies on the device; numbers go there together."""
     numbers: dict[torch.dtype, list[fx.Node]] = defaultdict(list)
     for node, value in values.items():
         if isinstance(value, torch.Tensor) and not on_device(value) and node not in besides:
@@ -79,13 +74,7 @@ def _laid_out(lies: Lies, found: torch.Tensor, *, gaps: bool = True) -> torch.Te
 
 
 class Moved:
-    """A graph of the CPU's tensors that runs on the device.
-
-    Args:
-        module: It and the functions in it make their tensors on the device from now on.
-        weights: Arguments that are moved once, and again where they were written to.
-        frozen: Whether nobody looks whether they were, but for what the graph itself writes.
-    """
+    """A graph of the CPU's tensors that runs on the device."""
 
     def __init__(
         self, module: fx.GraphModule, weights: Iterable[fx.Node], *, frozen: bool = False
@@ -166,14 +155,7 @@ class Moved:
         nodes: Sequence[Any],
         returned: int | None,
     ) -> list[Any]:
-        """Returns results on the CPU, and brings back what was written to arguments.
-
-        Args:
-            given: The arguments.
-            results: On the device.
-            nodes: What they are results of.
-            returned: How many go to the user; the others stay where they are.
-        """
+        """Returns results on the CPU, and brings back what was written to arguments."""
         for n in self._written:
             here, there = given[n], self._there[n]
             if not on_device(here):

@@ -34,11 +34,7 @@ def _all() -> list[Device]:
 
 
 def check(number: int | None) -> int:
-    """Returns a device's number; none stands for the first.
-
-    Raises:
-        DeviceError: There are fewer devices.
-    """
+    """Returns a device's number; none stands for the first."""
     found = _all()
     if number is None:
         return 0
@@ -49,11 +45,7 @@ def check(number: int | None) -> int:
 
 
 def device(number: int | None) -> Device:
-    """Returns clprim's device of a number.
-
-    Raises:
-        DeviceError: There are fewer devices.
-    """
+    """Returns clprim's device of a number."""
     number = check(number)
     return _all()[number]
 
@@ -75,11 +67,7 @@ def number_of_array(array: Array) -> int:
 
 
 def begin(number: int | None = None) -> None:
-    """Lets tensors be on every device from now on.
-
-    Raises:
-        DeviceError: There is no device of this number.
-    """
+    """Lets tensors be on every device from now on."""
     check(number)
     with _lock:
         if not _order:

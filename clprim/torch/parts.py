@@ -26,12 +26,7 @@ _READS = {torch.ops.aten._local_scalar_dense.default, torch.ops.aten.item.defaul
 
 
 class Lies(NamedTuple):
-    """What programs look at of what PyTorch tells of a node's tensor; it goes to disk.
-
-    Attributes:
-        device: The kind of its device.
-        strides: As far as they are known before.
-    """
+    """What programs look at of what PyTorch tells of a node's tensor; it goes to disk."""
 
     device: str
     strides: tuple[int, ...] | None
@@ -61,14 +56,7 @@ def lies_of(node: fx.Node) -> Lies | list[Lies | None] | None:
 
 @dataclass
 class Part:
-    """Nodes of a graph that run one after another.
-
-    Attributes:
-        traced: Whether they are traced, and replayed on the device.
-        nodes: Which, in order.
-        reads: Nodes of other parts, and arguments of the graph, that they take.
-        makes: Nodes among them that others take.
-    """
+    """Nodes of a graph that run one after another."""
 
     traced: bool
     nodes: list[fx.Node]
@@ -95,13 +83,7 @@ def devices_of(node: fx.Node) -> set[str]:
 
 
 def parts_of(graph: fx.Graph, *, everywhere: bool) -> list[Part]:
-    """Returns the parts of a graph, as few as the order of its nodes allows.
-
-    Args:
-        graph: Functional, but for what it writes to its arguments at its end.
-        everywhere: Whether tensors of the CPU are moved to the device: then all is traced but what
-            returns numbers.
-    """
+    """Returns the parts of a graph, as few as the order of its nodes allows."""
     nodes = [n for n in graph.nodes if n.op not in ("placeholder", "output")]
     kinds: dict[fx.Node, bool | None] = {}
     for node in nodes:
@@ -150,12 +132,7 @@ def takes_numbers(node: fx.Node) -> bool:
 
 
 def _scheduled(nodes: Sequence[fx.Node], kinds: dict[fx.Node, bool | None]) -> list[fx.Node]:
-    """Returns nodes in an order that changes as seldom as may be between device and host.
-
-    Args:
-        nodes: In the order of the program.
-        kinds: Whether they are traced, which this decides where it is open.
-    """
+    """Returns nodes in an order that changes as seldom as may be between device and host."""
     waits: dict[fx.Node, set[fx.Node]] = {}
     inside, before = set(nodes), None
     for node in nodes:

@@ -80,11 +80,7 @@ _Words: Any = ctypes.c_uint64 * 10
 
 
 def _find_words() -> tuple[int, int]:
-    """Returns which words of a storage are its address and its size in bytes.
-
-    Raises:
-        DeviceError: Storages do not look as expected.
-    """
+    """Returns which words of a storage are its address and its size in bytes."""
     address, nbytes = 0x1D0C3A2B5C4E6F70, 0x0123456789AB
     cpu = torch.device("cpu")
     probe = torch._C._construct_storage_from_data_pointer(address, cpu, nbytes)
@@ -176,9 +172,6 @@ def backward_in_its_thread(in_use: Callable[[], bool]) -> None:
     """Lets backward passes run in the thread that asks for them, and raise what their hooks raise.
 
     PyTorch's engine has a thread for the first device alone, which all passes would share.
-
-    Args:
-        in_use: Says whether tensors are on the device; if not, passes run as ever.
     """
     original = torch.autograd.graph._engine_run_backward
 
@@ -275,12 +268,7 @@ def register_composite(name: str, function: Callable[..., Any]) -> None:
 
 
 def register_fake(name: str, function: Callable[..., Any]) -> None:
-    """Registers what tells the shapes and strides of an overload's results, computing nothing.
-
-    Args:
-        name: The overload.
-        function: Of what PyTorch has for it, and of fake tensors and the other arguments.
-    """
+    """Registers what tells the shapes and strides of an overload's results, computing nothing."""
     packet, _, which = name.partition(".")
     overload = getattr(getattr(_aten, packet), which or "default")
     rules: Any = torch._subclasses.fake_impls.op_implementations_dict
@@ -355,13 +343,7 @@ def _composed(overload: Any, function: Callable[..., Any], *args: Any) -> Any:
 
 
 def define(schema: str, function: Callable[..., Any], meta: Callable[..., Any]) -> Any:
-    """Defines an operator of the device's own, and returns it.
-
-    Args:
-        schema: Its name, arguments and results, as PyTorch writes them.
-        function: What runs, of tensors on the device.
-        meta: What gives results of the same shapes and strides, of tensors without elements.
-    """
+    """Defines an operator of the device's own, and returns it."""
     library = torch.library.Library("clprim", "FRAGMENT")
     _libraries.append(library)
     name = library.define(schema)
@@ -406,11 +388,7 @@ def autocast_falls_through() -> None:
 
 
 def replace_collectives(make: Callable[[Any], Callable[..., Any]]) -> None:
-    """Replaces what the operators between processes, ``torch.ops.c10d``, do with the device.
-
-    Args:
-        make: Gets an operator, and returns what it is with tensors of the device.
-    """
+    """Replaces what the operators between processes, ``torch.ops.c10d``, do with the device."""
     library = torch.library.Library("c10d", "IMPL")
     _libraries.append(library)
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
@@ -424,11 +402,7 @@ def replace_collectives(make: Callable[[Any], Callable[..., Any]]) -> None:
 
 
 def serve_host(group: Any) -> None:
-    """Lets a process group's backend of the device serve the host, if none does.
-
-    Args:
-        group: As operators get it.
-    """
+    """Lets a process group's backend of the device serve the host, if none does."""
     found, host = torch.distributed.ProcessGroup.unbox(group), torch.device("cpu")
     if host not in found._device_types:
         backend = found._get_backend(torch.device(NAME))
@@ -504,11 +478,7 @@ def seen_as(
 
 
 def elementwise_order(*tensors: torch.Tensor) -> list[int]:
-    """Returns the dimensions of an elementwise result from the slowest to the fastest.
-
-    Args:
-        tensors: The operands, of one shape.
-    """
+    """Returns the dimensions of an elementwise result from the slowest to the fastest."""
     prims: Any = torch._prims_common
     found: Any = prims.compute_elementwise_output_logical_to_physical_perm(*tensors)
     order: list[int] = found[0]
@@ -592,11 +562,7 @@ def tracing_metadata() -> Any:
 
 
 def views_of(metadata: Any) -> dict[int, int]:
-    """Returns which results of a forward graph are views of arguments, and of which.
-
-    Args:
-        metadata: As `tracing_metadata` returns it.
-    """
+    """Returns which results of a forward graph are views of arguments, and of which."""
     from torch._functorch._aot_autograd.schemas import OutputType
 
     first = metadata.num_mutated_inp_runtime_indices

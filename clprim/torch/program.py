@@ -37,13 +37,7 @@ _ALIAS = torch.ops.aten.alias.default
 
 
 class _Known:
-    """What is known of a part: its signatures, and what it takes.
-
-    Attributes:
-        fixed: Arguments that stay where they are as a rule.
-        plain: Other tensors on the device.
-        odd: What is a number, or may be a tensor of the host.
-    """
+    """What is known of a part: its signatures, and what it takes."""
 
     def __init__(
         self,
@@ -89,18 +83,7 @@ def _is_told(node: fx.Node) -> bool:
 
 
 class Program:
-    """A graph of PyTorch's as a function of a list of its arguments, which it empties.
-
-    Args:
-        what: What it is called.
-        module: With a graph of ATen overloads.
-        weights: Numbers of arguments that stay where they are as a rule.
-        kept: Whether what is made of these alone is kept.
-        frozen: Whether they never change.
-        returned: How many results go to the user; the others stay on the device. None for all.
-        views: Results that are views of arguments, and numbers of these.
-        tune: Whether tiles are timed where a part is planned.
-    """
+    """A graph of PyTorch's as a function of a list of its arguments, which it empties."""
 
     def __init__(
         self,
@@ -161,14 +144,7 @@ class Program:
         ]
 
     def __call__(self, args: list[Any]) -> list[Any]:
-        """Runs it.
-
-        Args:
-            args: Tensors and numbers.
-
-        Raises:
-            ClprimError: Which overload failed, of which line of the model, and why.
-        """
+        """Runs it."""
         given = [*args]
         args.clear()
         with options(tune=True) if self._tune else nullcontext():
@@ -251,11 +227,7 @@ class Program:
         return {n: lie(n, v) if n.op == "placeholder" else v for n, v in values.items()}
 
     def _value(self, node: fx.Node, env: dict[fx.Node, Any]) -> Any:
-        """Computes a node.
-
-        Raises:
-            ClprimError: It failed.
-        """
+        """Computes a node."""
         if node.op == "get_attr":
             found: Any = self._module
             for name in str(node.target).split("."):

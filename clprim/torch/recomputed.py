@@ -35,11 +35,7 @@ _SMALL = 8
 
 
 def partition_with(cut: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns how forward and backward pass are told apart.
-
-    Args:
-        cut: PyTorch's partitioner, which decides about everything else.
-    """
+    """Returns how forward and backward pass are told apart."""
 
     def partition(joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
         norms = _taken_apart(joint.graph)

@@ -90,11 +90,7 @@ def _empty(original: Any) -> Any:
 
 
 def _sent(storage: Any) -> Any:
-    """What another process is given of a storage.
-
-    Raises:
-        DeviceError: It is of the device, whose memory no other process sees.
-    """
+    """What another process is given of a storage."""
     if _on_device(storage):
         raise DeviceError(
             f"tensors on {storage.device} cannot be shared with or sent to another process; "

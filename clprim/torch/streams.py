@@ -36,11 +36,7 @@ def opened(device: Any) -> Device:
 
 
 class QueueEvent:
-    """A point in the queue, as `torch.cuda.Event`.
-
-    Args:
-        enable_timing: Whether `elapsed_time` will be asked for.
-    """
+    """A point in the queue, as `torch.cuda.Event`."""
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False) -> None:
         self._timing = enable_timing
@@ -77,11 +73,7 @@ class QueueEvent:
             self._marker.wait()
 
     def elapsed_time(self, end: QueueEvent) -> float:
-        """Milliseconds from this event to a later one, by the host's clock.
-
-        Raises:
-            DeviceError: Made without ``enable_timing=True``, or not recorded.
-        """
+        """Milliseconds from this event to a later one, by the host's clock."""
         for event in (self, _event("elapsed_time", end)):
             if not event._timing or event._marker is None:
                 raise DeviceError(
@@ -151,10 +143,6 @@ def _event(what: str, given: Any) -> QueueEvent:
 
 
 def stream_given(what: str, given: Any) -> QueueStream:
-    """Returns a stream that a function was given.
-
-    Raises:
-        DTypeError: It is none.
-    """
+    """Returns a stream that a function was given."""
     found: QueueStream = instance(what, "stream", given, QueueStream, "a torch.opencl.Stream")
     return found

@@ -32,15 +32,7 @@ from clprim.torch.memory import (
 
 @dataclass(frozen=True)
 class Kernel:
-    """What computes some overloads.
-
-    Attributes:
-        names: The overloads, as ``add.Tensor``; those without a name of their own as ``relu``.
-        function: Of arrays (for tensors), numbers and whatever else the overload takes.
-        out: Whether it takes ``out=``, an array that the result is written to.
-        lies: How results lie, if not as the function leaves them.
-        indices: Place of an argument whose tensors may lie on the host.
-    """
+    """What computes some overloads."""
 
     names: tuple[str, ...]
     function: Callable[..., Any]
@@ -58,14 +50,7 @@ def kernel(
     lies: Rule | tuple[Rule, ...] | None = None,
     indices: int | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Puts a function in the table.
-
-    Args:
-        names: The overloads that it computes.
-        out: Whether it takes ``out=``.
-        lies: A rule of `clprim.torch.layout` for results that are not written to a given tensor.
-        indices: Place of a list of indices: those of the host are copied, as PyTorch's devices do.
-    """
+    """Puts a function in the table."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         _table.append(Kernel(names, function, out, lies, indices))

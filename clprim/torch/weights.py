@@ -13,19 +13,7 @@ from clprim.torch.memory import array_of
 
 
 class Weights:
-    """Tensors that a function reads beside its arguments, and that as a rule stay where they are.
-
-    Args:
-        tensors: On the device.
-        kept: Whether what is made of them alone (packed, folded, transformed) is kept, and made
-            anew where they were written to.
-        frozen: Whether they never change, so that nobody looks.
-
-    Attributes:
-        tensors: The same, or aliases of them.
-        first: Versions of those of which something may be kept, when it was asked for first.
-        uncounted: Whether nothing is kept of some, as PyTorch does not count writes to them.
-    """
+    """Tensors that a function reads beside its arguments; as a rule they stay where they are."""
 
     def __init__(
         self, tensors: Sequence[torch.Tensor] = (), *, kept: bool = True, frozen: bool = False
@@ -38,11 +26,7 @@ class Weights:
         self.uncounted = False
 
     def now(self, tensors: Sequence[torch.Tensor]) -> Weights:
-        """Returns these for a call with tensors, or others where one of them lies elsewhere.
-
-        Args:
-            tensors: The same as ever, or aliases of them.
-        """
+        """Returns these for a call with tensors, or others where one of them lies elsewhere."""
         if self.frozen and self.tensors:
             return self
         # No two storages have one address.

@@ -50,13 +50,7 @@ _joined = _join(["x1", "x2"], "y0 = reduce_y1 == 0 ? 0 : reduce_y2 / reduce_y1;"
 
 
 class Drop(NamedTuple):
-    """Which weights drop out.
-
-    Attributes:
-        rows: How many queries draw as one call.
-        numbers: The probability to drop out, and what the others are multiplied with.
-        state: That the first call draws from.
-    """
+    """Which weights drop out."""
 
     rows: int
     numbers: tuple[float, float]
@@ -74,22 +68,7 @@ def attend(
     sums: Any,
     drop: Drop | None,
 ) -> bool:
-    """Computes attention and the logarithm of each query's sum; see `plan_attention`.
-
-    Args:
-        query: (…, L, E).
-        key: (…, S, E), of the dtype of the sums.
-        value: (…, S, F), likewise.
-        mask: (…, L, S), or None.
-        causal: Whether query i sees keys up to i alone.
-        scale: Of products.
-        out: (…, L, F), written.
-        sums: (…, L, 1), written.
-        drop: Which weights drop out, if any do.
-
-    Returns:
-        Whether it did; if not, nothing was written.
-    """
+    """Computes attention and the logarithm of each query's sum; see `plan_attention`."""
     inputs = (query, key, value) if mask is None else (query, key, value, mask)
     options = Causal(causal, _rows(drop))
     return _ran(ATTENTION, inputs, _numbers(scale, drop), (out, sums), options)
@@ -168,23 +147,7 @@ def differentiate(
     drop: Drop | None,
     dmask: Any,
 ) -> list[Any] | None:
-    """Computes the gradients of attention; see `plan_attention_gradient`.
-
-    Args:
-        given: Queries (…, L, E), keys, values, the gradient in the result, and a column each of the
-            logarithms of sums and of what `delta` is there; all of one wide dtype, not empty.
-        mask: (…, L, S), or None.
-        causal: Whether query i sees keys up to i alone.
-        scale: Of products.
-        dtype: Of the gradients in keys and values.
-        drop: Which weights dropped out, if any did.
-        dmask: Written, the gradient in the mask: (…, L, S), 1 long where heads share it, dense
-            along keys; or None.
-
-    Returns:
-        Sums of the gradient in queries, (…, slices, L, E) of the wide dtype, and the gradients in
-        keys and values, of every head of queries; None where the device has no plan.
-    """
+    """Computes the gradients of attention; see `plan_attention_gradient`."""
     device = current_device()
     shared, back = 1, None
     if dmask is not None:
@@ -216,12 +179,7 @@ def _turned(array: Any, order: Sequence[int]) -> Any:
 
 
 def _shared_last(given: Sequence[Any], mask: Any, dmask: Any) -> tuple[Any, ...]:
-    """Puts dimensions of heads that share a mask last.
-
-    Returns:
-        The arrays, a mask's gradient with steps of 0, how many heads share it, and the order that
-        puts dimensions where they were.
-    """
+    """Puts dimensions of heads that share a mask last."""
     every, ones = mask.shape[:-2], dmask.shape[:-2]
     order = sorted(range(len(every)), key=lambda d: ones[d] < every[d])
     steps = [

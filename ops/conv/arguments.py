@@ -41,31 +41,19 @@ def unbatched_gradient(shape: Any, grad: Any, rank: int) -> bool:
 
 
 def check_groups(what: str, groups: Any) -> None:
-    """Raises unless ``groups`` is an integer of at least 1.
-
-    Raises:
-        ShapeError: Quotes it.
-    """
+    """Raises unless ``groups`` is an integer of at least 1."""
     if not is_integer(groups) or groups < 1:
         raise ShapeError(f"{what}: groups={quoted(groups)}: expected a whole number of at least 1")
 
 
 def check_rank(what: str, label: str, shape: Sequence[int], rank: int = 4) -> None:
-    """Refuses a shape that has not so many dimensions.
-
-    Raises:
-        ShapeError: Quotes it.
-    """
+    """Refuses a shape that has not so many dimensions."""
     if len(shape) != rank:
         raise ShapeError(f"{what}: {label} has shape {tuple(shape)}, expected {rank} dimensions")
 
 
 def given_shape(what: str, label: str, shape: Any, rank: int = 4) -> tuple[int, ...]:
-    """Returns a shape of so many sizes that a user gave.
-
-    Raises:
-        ShapeError: Something else.
-    """
+    """Returns a shape of so many sizes that a user gave."""
     try:
         found = tuple(int(n) for n in shape)
     except (TypeError, ValueError):
@@ -78,11 +66,7 @@ def given_shape(what: str, label: str, shape: Any, rank: int = 4) -> tuple[int, 
 def check_shapes(
     what: str, x: Sequence[int], w: Sequence[int], groups: Any, rank: int = 4
 ) -> tuple[int, int]:
-    """Returns outputs in all and inputs of a group, of shapes that fit.
-
-    Raises:
-        ShapeError: They do not.
-    """
+    """Returns outputs in all and inputs of a group, of shapes that fit."""
     check_rank(what, "x", x, rank)
     check_rank(what, "w", w, rank)
     check_groups(what, groups)
@@ -100,11 +84,7 @@ def check_shapes(
 
 
 def check_transposed(what: str, x: Sequence[int], w: Sequence[int], groups: int) -> None:
-    """Refuses shapes that have no transposed convolution.
-
-    Raises:
-        ShapeError: Quotes them.
-    """
+    """Refuses shapes that have no transposed convolution."""
     if x[1] != w[0] or x[1] % groups:
         raise ShapeError(
             f"{what}: x of shape {tuple(x)} and w of shape {tuple(w)} with groups={groups}: "
@@ -123,11 +103,7 @@ def checked_windows(
     groups: int,
     shuffle: Shuffle | None = None,
 ) -> Windows:
-    """Returns the windows of a convolution whose result has the gradient ``grad``.
-
-    Raises:
-        ShapeError: Shapes that do not fit.
-    """
+    """Returns the windows of a convolution whose result has the gradient ``grad``."""
     check_rank(what, "grad", grad)
     check_shapes(what, x, w, groups)
     found = windows(what, x[2:], w[2:], stride=stride, padding=padding, dilation=dilation)
@@ -164,14 +140,6 @@ def placed(
 def result_of(
     name: str, out: Operand | None, shape: Shape4, dtype: AnyDType, order: Sequence[int]
 ) -> tuple[Place, Operand]:
-    """Returns where the result lies: in ``out``, or in a new array.
-
-    Args:
-        name: Of the place.
-        out: The user's, or None.
-        shape: Of the result.
-        dtype: Of a new array.
-        order: Of its axes in memory.
-    """
+    """Returns where the result lies: in ``out``, or in a new array."""
     found = out or Operand(shape, dense_strides(shape, dtype.itemsize, order), 0, dtype)
     return place_of(name, found), found

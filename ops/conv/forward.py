@@ -227,12 +227,7 @@ def _read(
     x: Operand,
     value: AnyDType,
 ) -> Epilogue[Place]:
-    """Returns what becomes of an element of x where it is read.
-
-    Raises:
-        DefinitionError: No strategy that runs it is asked for, windows of several pixels.
-        DTypeError: Not everything is of the sums' dtype.
-    """
+    """Returns what becomes of an element of x where it is read."""
     if told.prologue is None:
         return NO_EPILOGUE
     pixels = all(axis.kernel == 1 and not axis.leaves for axis in (of.y, of.x))

@@ -46,18 +46,7 @@ _ALGORITHMS = ("fused", "separate")
 
 @dataclass(frozen=True)
 class _Problem:
-    """What a call computes.
-
-    Attributes:
-        settings: As given.
-        x, weights, biases: The arrays, None for those that are not there.
-        place, result: Where it goes.
-        middle, after: Shapes before and after the depthwise convolution.
-        found: Its windows.
-        added: Whether the input is added.
-        stages: dtypes, biases and the activation of the convolutions.
-        read: What follows the last one.
-    """
+    """What a call computes."""
 
     settings: Settings
     x: Operand
@@ -291,13 +280,7 @@ def _block(problem: _Problem) -> InvertedResidual:
 
 
 class _Stages:
-    """Collects what the three convolutions calculate with.
-
-    Attributes:
-        values: dtypes that each adds up in.
-        biases: The bias of each, if it has one.
-        activations: What follows the first ones.
-    """
+    """Collects what the three convolutions calculate with."""
 
     def __init__(self, target: Target, activations: tuple[str | None, str | None]) -> None:
         self._target = target

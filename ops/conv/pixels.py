@@ -10,13 +10,7 @@ from clprim.plan.conv.pixels import Shuffle
 
 
 def check_shuffle(what: str, block: Any, mode: Any) -> None:
-    """Raises unless the block size and the order of channels are known ones.
-
-    Raises:
-        DefinitionError: Another mode.
-        DTypeError: A side that is no integer.
-        ShapeError: A side below 1.
-    """
+    """Raises unless the block size and the order of channels are known ones."""
     if mode not in ("DCR", "CRD"):
         raise DefinitionError(f"{what}: mode={quoted(mode)} is unknown; expected 'DCR' or 'CRD'")
     if block is None:
@@ -30,21 +24,7 @@ def check_shuffle(what: str, block: Any, mode: Any) -> None:
 def shuffle_of(
     what: str, block: Any, mode: Any, outputs: int, groups: int, *, last: bool
 ) -> Shuffle | None:
-    """Returns how outputs become pixels, or None where they stay what they are.
-
-    Args:
-        what: The operator, for messages.
-        block: Pixels along a square's side; None or 1 for no squares.
-        mode: ``"CRD"`` or ``"DCR"``.
-        outputs: Of the convolution.
-        groups: Of the convolution: its outputs are counted through, so with more than one of them
-            they keep their order.
-        last: Whether the large picture is channels-last.
-
-    Raises:
-        DefinitionError, DTypeError: As `check_shuffle`.
-        ShapeError: Outputs that do not divide into squares.
-    """
+    """Returns how outputs become pixels, or None where they stay what they are."""
     check_shuffle(what, block, mode)
     if block is None:
         return None

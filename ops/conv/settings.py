@@ -8,21 +8,7 @@ from clprim.ops.conv.windows import keys
 
 
 class Settings(NamedTuple):
-    """Settings as users give them; they are checked where the convolution is planned.
-
-    Attributes:
-        stride, padding, dilation: Of windows.
-        groups: Independent convolutions.
-        output_padding: Of a transposed convolution.
-        shape: Of the array that a gradient is of.
-        depth_to_space, mode: How outputs become pixels.
-        algorithm: A strategy's name, or ``auto``.
-        epilogue: Its snippet, or None.
-        bias: Whether there is one.
-        axes: Of the result, as the epilogue counts them.
-        prologue: A snippet on ``y0``, an element of x, run where windows of one pixel read it; its
-            arrays come last.
-    """
+    """Settings as users give them; they are checked where the convolution is planned."""
 
     stride: Any = 1
     padding: Any = 0

@@ -50,23 +50,7 @@ def axes(
     dilation: Pair,
     padding_name: str = "padding",
 ) -> tuple[Axis, ...]:
-    """Checks what a user gave, and returns the windows along each axis.
-
-    Args:
-        what: The operator, for messages.
-        size: Of the input along every axis.
-        kernel: Likewise.
-        stride: A number, or one for each axis.
-        dilation: Likewise.
-        padding: Likewise, or one for each side (of images ``(top, bottom, left, right)``), or
-            ``"valid"``, which is 0, or ``"same"``, which gives as many windows as the input has
-            elements; an uneven one is larger behind.
-        padding_name: What the user calls it.
-
-    Raises:
-        ShapeError: Not such numbers, ``"same"`` with a stride, or a kernel that is larger than the
-            padded input.
-    """
+    """Checks what a user gave, and returns the windows along each axis."""
     count = len(size)
     strides = _each(what, "stride", stride, count)
     dilations = _each(what, "dilation", dilation, count)
@@ -110,12 +94,7 @@ def transposed_axes(
     output_padding: Pair,
     dilation: Pair,
 ) -> tuple[Axis, ...]:
-    """Returns the windows of the convolution whose result has this size; see `axes`.
-
-    Raises:
-        ShapeError: As `axes`, a padding that is a word, an ``output_padding`` that is too large, or
-            a result without elements.
-    """
+    """Returns the windows of the convolution whose result has this size; see `axes`."""
     count = len(size)
     whole_numbers(what, "padding", padding, 0, (1, count, 2 * count))
     # A large enough input lets the numbers be checked before its size is known.
@@ -150,19 +129,7 @@ def _each(what: str, label: str, value: Pair, count: int) -> tuple[int, ...]:
 def whole_numbers(
     what: str, label: str, value: Any, least: int, lengths: tuple[int, ...], *, words: bool = False
 ) -> tuple[int, ...]:
-    """Returns a number, or a sequence of one of these lengths, as a tuple.
-
-    Args:
-        what: The operator, for messages.
-        label: Of the argument.
-        value: What was given.
-        least: The least number that there may be.
-        lengths: How many there may be.
-        words: Whether ``'same'`` and ``'valid'`` would have done as well.
-
-    Raises:
-        ShapeError: Something else, or a number below ``least`` or too large.
-    """
+    """Returns a number, or a sequence of one of these lengths, as a tuple."""
     several = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     numbers = tuple(value) if several else value
     if not isinstance(numbers, tuple):

@@ -69,12 +69,7 @@ def of_two(row: Row, a: Any, b: Any, out: Any) -> Array:
 
 
 def back(what: str, row: Row, grad: Any, x: Any, *numbers: Any) -> Any:
-    """Returns the gradient in the array.
-
-    Raises:
-        DTypeError: No arrays.
-        ShapeError: Of two shapes.
-    """
+    """Returns the gradient in the array."""
     dtype_of(what, "grad", grad)
     dtype_of(what, "x", x)
     if grad.shape != x.shape:

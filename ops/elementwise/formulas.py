@@ -11,10 +11,6 @@ def sigmoid_of(x: str, name: str = "s") -> str:
     """Returns statements that declare the sigmoid of an expression.
 
     exp of what is not positive cannot overflow, and 1 + e has no cancellation.
-
-    Args:
-        x: C of the result's type.
-        name: Of the sigmoid.
     """
     return (
         f"typeof_y0 {name}_x = {x}; typeof_y0 {name}_e = exp(-fabs({name}_x)); "
@@ -30,11 +26,7 @@ SHARES = (
 
 
 def greater(less: str) -> str:
-    """Returns the gradient of the operand that is chosen, as PyTorch shares it.
-
-    Args:
-        less: How an operand that is not chosen compares with the other.
-    """
+    """Returns the gradient of the operand that is chosen, as PyTorch shares it."""
     share = "gx{} = x{} " + less + " x{} ? 0 : x0 == x1 ? gy0 / 2 : gy0;"
     return f"{share.format(0, 0, 1)} {share.format(1, 1, 0)}"
 

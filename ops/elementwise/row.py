@@ -22,33 +22,7 @@ SAME = "as floats"
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """An elementwise operator.
-
-    Attributes:
-        name: PyTorch's where it has one; a dot begins what a variant is called.
-        meaning: What it returns, without a full stop.
-        floats: C that assigns ``y0`` from arrays ``x0``, … and numbers ``w0``, …; by default
-            OpenCL C's function of that name. Of two operands it reads ``a`` and ``b``, which have
-            the result's type; its text may depend on the dtype.
-        integers: Likewise of integers, which keep their dtype then; else they become float32.
-        operands: What the arrays are called; one of two may be a number.
-        commutes: Whether two may change places; a number is then one of a `Pointwise`.
-        arithmetic: What arrays call an operator of theirs that computes it.
-        truth: Whether results are truth values.
-        numbers: Parameters beside the arrays, as Python writes them.
-        check: Of the name, the arrays and the numbers: the numbers as the string takes them.
-        gradient: By hand, where the derived one is not PyTorch's or loses digits.
-        of_result: Likewise from the result alone, which ``NAME_backward`` takes then.
-        backward: What is to be said of the gradient that ``NAME_backward`` returns; None where
-            there is no such function.
-        notes: Of the docstring, beside the first line and arguments.
-        shown: Whether `clprim.ops` has it as it stands; else functions by hand call it.
-        numpy: Names that NumPy or the Array API has for it.
-        torch: Names of PyTorch's overloads.
-        onnx: ONNX's name and attributes; see `clprim.ops.registry.Facts`.
-        sample: Likewise, of the page of operators.
-        slope: What the gradient is, in words, where there is no ``NAME_backward``.
-    """
+    """An elementwise operator."""
 
     name: str
     meaning: str = ""

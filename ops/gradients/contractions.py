@@ -34,16 +34,7 @@ SUM = Reduction("", init="reduce_y0 = 0;", step="reduce_y0 += x0;", name="sum")
 def apply_epilogue(
     y: Array, snippet: str, arrays: Sequence[Any], numbers: Sequence[Any], out: Any, beta: Any = 0
 ) -> Array:
-    """Computes an epilogue of a result that is stored.
-
-    Args:
-        y: What the operator computed without it.
-        snippet: The epilogue.
-        arrays: That it reads.
-        numbers: Likewise.
-        out: Where the result goes, if anywhere.
-        beta: What the old result there is multiplied with, and added.
-    """
+    """Computes an epilogue of a result that is stored."""
     text = append("epilogue", "y0 = x0;", snippet, 1, 0)
     given = [y, *arrays]
     if beta:
@@ -144,13 +135,7 @@ def _of_product(call: Call, grad: Array) -> Gradients:
 
 
 def _summed(grad: Array, shape: tuple[int, ...], line: int | None) -> Array:
-    """Adds up the batches that an operand was repeated for.
-
-    Args:
-        grad: (…, rows, columns).
-        shape: Of the operand.
-        line: Which of the last two dimensions it did not have.
-    """
+    """Adds up the batches that an operand was repeated for."""
     full = shape if line is None else (1, *shape) if line == 0 else (*shape, 1)
     more = grad.ndim - len(full)
     axes = tuple(

@@ -156,12 +156,7 @@ def index_put(
 
 
 def _without_masks(what: str, shape: tuple[int, ...], indices: Any) -> list[Any]:
-    """Returns indices, a mask of n dimensions as n arrays of positions.
-
-    Raises:
-        ShapeError: More of them than dimensions, none at all, a mask of another shape.
-        DTypeError: Neither arrays of integers or bool, nor integers or None.
-    """
+    """Returns indices, a mask of n dimensions as n arrays of positions."""
     several = list(indices) if isinstance(indices, list | tuple) else [indices]
     found: list[Any] = []
     for n, given in enumerate(several):

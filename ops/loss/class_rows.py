@@ -23,15 +23,7 @@ from clprim.reduction import Reduction
 
 
 class Rows:
-    """The rows of classes of a call, checked.
-
-    Attributes:
-        axis: Of the classes.
-        count: How many classes.
-        shape: Of the target, without classes.
-        soft: Whether the target is probabilities.
-        smoothing: The part of the target that is spread over all classes.
-    """
+    """The rows of classes of a call, checked."""
 
     def __init__(
         self,
@@ -133,14 +125,7 @@ class Rows:
     def reduced(
         self, expr: str, tables: Sequence[Any], numbers: Sequence[float], out: Any
     ) -> Array:
-        """Returns the losses of rows, or what comes of them.
-
-        Args:
-            expr: Assigns ``y0`` from what `_row` says, or of soft targets from ``tables``.
-            tables: Arrays of a value a row.
-            numbers: Numbers of ``expr``.
-            out: Where the result goes.
-        """
+        """Returns the losses of rows, or what comes of them."""
         dtype, none = self.input.dtype, self.reduction == "none"
         kind = statistics_dtype(dtype)
         arrays = list(tables) if self.soft else [self.target, self.input, *tables]

@@ -34,13 +34,7 @@ _ADDED = """
 
 
 class _Problem:
-    """The arguments of a call, checked, and its labels with blanks between them.
-
-    Attributes:
-        x: (T, N, C), the logarithms of probabilities.
-        labels: (N, L) with L = 2 S + 1: a blank before, between and after the targets.
-        inputs, targets: Lengths (N,).
-    """
+    """The arguments of a call, checked, and its labels with blanks between them."""
 
     def __init__(
         self,
@@ -253,12 +247,7 @@ def ctc_loss_backward(
 
 
 def _lengths(what: str, label: str, given: Any, batch: int, most: int) -> Any:
-    """Returns lengths as numbers on the host, which decide how long lines are.
-
-    Raises:
-        ShapeError: Not as many as sequences, or one out of bounds.
-        DTypeError: No integers.
-    """
+    """Returns lengths as numbers on the host, which decide how long lines are."""
     if is_array(given):
         given = given.get()
     found = np.asarray(given if isinstance(given, Sequence | np.ndarray) else [given])

@@ -22,11 +22,7 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 def check_reduction(what: str, reduction: Any, more: tuple[str, ...] = ()) -> str:
-    """Returns ``reduction`` if it is one.
-
-    Raises:
-        DefinitionError: It is none.
-    """
+    """Returns ``reduction`` if it is one."""
     known = (*REDUCTIONS, *more)
     if not isinstance(reduction, str) or reduction not in known:
         raise DefinitionError(
@@ -36,11 +32,7 @@ def check_reduction(what: str, reduction: Any, more: tuple[str, ...] = ()) -> st
 
 
 def check_floats(what: str, label: str, array: Any) -> AnyDType:
-    """Returns the dtype of a device array of floating-point numbers.
-
-    Raises:
-        DTypeError: No device array, or one of integers or bool.
-    """
+    """Returns the dtype of a device array of floating-point numbers."""
     dtype: AnyDType = dtype_of(what, label, array)
     if dtype.kind in "biu":
         raise DTypeError(f"{what}: {label} is {dtype}, expected floating-point numbers")
@@ -53,14 +45,7 @@ def above_0(value: str) -> str:
 
 
 class Loss:
-    """A loss that is a string of each element; its gradient is derived from it.
-
-    Args:
-        name: Of the operator.
-        loss: Assigns ``y0`` from the input ``x0``, the target ``x1``, further arrays and numbers.
-        inputs: How many of the arrays have a gradient, the first ones.
-        gradient: Where it is not that of the string: assigns ``gx0``, … from the same and ``gy0``.
-    """
+    """A loss that is a string of each element; its gradient is derived from it."""
 
     def __init__(self, name: str, loss: str, inputs: int = 1, gradient: str | None = None) -> None:
         self._name, self.text, self._inputs, self._gradient = name, loss, inputs, gradient

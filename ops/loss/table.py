@@ -21,21 +21,7 @@ Text = str | Callable[..., str]
 
 @dataclass(frozen=True, eq=False)
 class LossRow:
-    """A loss of the elements of several arrays.
-
-    Attributes:
-        name: PyTorch's.
-        meaning: What it returns, without a full stop.
-        text: C that assigns ``y0`` from arrays ``x0``, … and the number ``w0``; it may depend on
-            which optional arrays there are, then on flags.
-        parameters: As Python writes them; what is neither number nor flag is an array.
-        numbers: What checks each of them, which the text need not read.
-        flags: What the text depends on.
-        inputs: How many of the arrays have a gradient, the first ones.
-        gradient: By hand, where the derived one is not PyTorch's.
-        notes: Of the docstring, beside the first line.
-        backward: What is to be said of the gradient.
-    """
+    """A loss of the elements of several arrays."""
 
     name: str
     meaning: str

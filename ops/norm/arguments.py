@@ -17,12 +17,7 @@ from clprim.runtime.device import current_device
 
 
 def check_floats(what: str, label: str, array: Any) -> AnyDType:
-    """Returns the dtype of a device array of floating-point numbers.
-
-    Raises:
-        DTypeError: No device array, or one of integers or bool.
-        DeviceError: An array of another context.
-    """
+    """Returns the dtype of a device array of floating-point numbers."""
     dtype: AnyDType = dtype_of(what, label, array)
     check_array(what, label, array, current_device())
     if dtype.kind in "biu":
@@ -31,11 +26,7 @@ def check_floats(what: str, label: str, array: Any) -> AnyDType:
 
 
 def channels_of(what: str, x: Any) -> int:
-    """Returns C of an array (N, C, …).
-
-    Raises:
-        ShapeError: Fewer than two dimensions.
-    """
+    """Returns C of an array (N, C, …)."""
     if len(x.shape) < 2:
         raise ShapeError(
             f"{what}: x has shape {x.shape}, expected (N, C), (N, C, L), (N, C, H, W) or "
@@ -46,12 +37,7 @@ def channels_of(what: str, x: Any) -> int:
 
 
 def check_vector(what: str, label: str, array: Any, channels: int) -> None:
-    """Raises unless the value is None or a floating-point array with one element per channel.
-
-    Raises:
-        DTypeError, DeviceError: See `check_floats`.
-        ShapeError: Another shape.
-    """
+    """Raises unless the value is None or a floating-point array with one element per channel."""
     if array is None:
         return
     check_floats(what, label, array)
@@ -64,11 +50,7 @@ def check_vector(what: str, label: str, array: Any, channels: int) -> None:
 def check_result(
     what: str, out: Any, shape: tuple[int, ...], dtype: AnyDType, inputs: Sequence[Any] = ()
 ) -> None:
-    """Refuses ``out=`` of another shape or dtype, or where it overlaps an input in part.
-
-    Raises:
-        ShapeError, DTypeError, DeviceError: Says why.
-    """
+    """Refuses ``out=`` of another shape or dtype, or where it overlaps an input in part."""
     check_array(what, "out=", out, current_device())
     check_out(what, 0, out, shape, dtype)
     check_aliases(what, (out,), inputs)
@@ -95,22 +77,14 @@ def allocate_like(x: Any, dtype: AnyDType) -> Array:
 
 
 def check_gradient(what: str, grad: Any, x: Any) -> None:
-    """Refuses a gradient of another shape than what it belongs to.
-
-    Raises:
-        ShapeError, DTypeError, DeviceError: Says why.
-    """
+    """Refuses a gradient of another shape than what it belongs to."""
     check_floats(what, "grad", grad)
     if grad.shape != x.shape:
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected that of x, {x.shape}")
 
 
 def check_statistics(what: str, shape: tuple[int, ...], **statistics: Any) -> None:
-    """Refuses statistics of another shape; None stands for what is to be computed.
-
-    Raises:
-        ShapeError, DTypeError, DeviceError: Says why.
-    """
+    """Refuses statistics of another shape; None stands for what is to be computed."""
     for label, array in statistics.items():
         if array is None:
             continue

@@ -128,11 +128,7 @@ def fold_batch_norm(
 
 
 def _groups(what: str, shape: tuple[int, ...], channels: int, *, transposed: bool) -> int | None:
-    """Returns how many groups the first two axes of a transposed ``w`` make; None of another.
-
-    Raises:
-        ShapeError: They do not fit the channels.
-    """
+    """Returns how many groups the first two axes of a transposed ``w`` make; None of another."""
     if len(shape) < 2:
         raise ShapeError(f"{what}: w has shape {shape}, expected two dimensions at least")
     if not transposed:

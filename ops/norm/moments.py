@@ -165,18 +165,6 @@ def moments(
 
     With ``correction`` squares are added up in float64 on CPUs that have it: those of the largest
     and the least float32 fit, and reading ``x`` takes longer. GPUs' float64 is often slow.
-
-    Args:
-        x: An array of any dtype.
-        axes: Which to reduce, sorted.
-        eps: Where given, 1 / √(variance + eps) is a third result.
-        correction: Where given, and not ``eps``, the sum of squares is divided by the number of
-            elements less this, or by 0.
-        root: Whether then the root of the variance takes its place.
-        out: Where the results go: arrays of the kept axes' shape.
-
-    Returns:
-        The results, in the dtype that `statistics_dtype` says.
     """
     kind = statistics_dtype(x.dtype)
     origins = origins_of(x, axes, kind)

@@ -17,20 +17,7 @@ _count = Pointwise("y0 = x0 + 1;", name="count_batch")
 
 
 class RunningStatistics:
-    """The running mean and variance of a layer, checked before anything is computed.
-
-    Args:
-        what: The operator, for messages.
-        mean: The running mean, (C,), or None.
-        var: The running variance, (C,), or None as well.
-        channels: C.
-        momentum: Weight of a batch; None for the average of all.
-        batches: How many came before: a number, an array of one integer, or None.
-        inputs: Other arrays of the call, which these must not overlap.
-
-    Raises:
-        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
-    """
+    """The running mean and variance of a layer, checked before anything is computed."""
 
     def __init__(
         self,
@@ -81,15 +68,7 @@ class RunningStatistics:
         return (*self.arrays, self.batches.reshape(1))
 
     def terms(self, mean: str, var: str, arrays: int, scalars: int, first: str) -> str:
-        """Returns statements that take the statistics of a batch in.
-
-        Args:
-            mean: What the batch's mean is called.
-            var: Likewise its biased variance.
-            arrays: Number of the first one of `inputs`.
-            scalars: Number of the first one of `numbers`.
-            first: Name of the first one of two results: ``y0``, ``group_y2``.
-        """
+        """Returns statements that take the statistics of a batch in."""
         if not self.arrays:
             return ""
         w = scalars
@@ -101,23 +80,13 @@ class RunningStatistics:
         )
 
     def numbers(self, unbiased: float) -> tuple[float, ...]:
-        """Returns the numbers of `terms`.
-
-        Args:
-            unbiased: By what to multiply the biased variance: n / (n - 1).
-        """
+        """Returns the numbers of `terms`."""
         if not self.arrays:
             return ()
         return (unbiased,) if self.momentum is None else (unbiased, self.momentum)
 
     def update(self, mean: Any, var: Any, unbiased: float) -> None:
-        """Takes the statistics of a batch in, and counts it.
-
-        Args:
-            mean: Of the batch, (C,).
-            var: Likewise, biased.
-            unbiased: By what to multiply the biased variance: n / (n - 1).
-        """
+        """Takes the statistics of a batch in, and counts it."""
         if self.arrays:
             operator = _update(self.terms("x0", "x1", 2, 0, "y0"))
             operator(mean, var, *self.inputs, *self.numbers(unbiased), out=self.arrays)

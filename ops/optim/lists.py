@@ -29,16 +29,6 @@ def lists(
 
     Parameters that follow each other in memory, as `flat` lays them out, and so do their gradients
     and states, are one line of elements: one kernel then steps all of them.
-
-    Args:
-        what: The operator, for messages.
-        params: The first list.
-        called: What its caller names it.
-        others: Lists of as many arrays of the same shapes.
-
-    Raises:
-        ShapeError: Lists of different lengths, arrays of different shapes.
-        DTypeError: No list, something that is no device array, or one of integers.
     """
     for name, given in {called: params, **others}.items():
         if not isinstance(given, Sequence):
@@ -94,15 +84,7 @@ def run_all(
     *written: int,
     shared: int = 0,
 ) -> None:
-    """Runs a kernel on the arrays of every row, by as few launches as there can be.
-
-    Args:
-        kernel: What is run.
-        rows: What `lists` returned.
-        numbers: The run-time scalars.
-        written: Number of the array that y0, y1, … are written to.
-        shared: How many arrays, the last ones of each row, are of one element for all of it.
-    """
+    """Runs a kernel on the arrays of every row, by as few launches as there can be."""
     what = kernel.definition.name
     left: Sequence[int] = range(1)
     if len(rows) != 1:
@@ -116,10 +98,6 @@ def gathered(rows: Sequence[Sequence[Any]], dtype: AnyDType) -> list[Any]:
     """Returns the same elements for a reduction in fewer arrays: copies of small ones in one line.
 
     A reduction of a small array takes less time than its launch, and a few launches copy hundreds.
-
-    Args:
-        rows: What `lists` returned of one list.
-        dtype: Of the copies.
     """
     small = [a for (a,) in rows if 0 < a.size <= SMALL]
     if len(small) < FEW:
@@ -144,12 +122,7 @@ def gradient_sign(*, maximize: bool) -> str:
 
 
 def not_negative(what: str, **values: Any) -> tuple[float, ...]:
-    """Returns the numbers as Python floats.
-
-    Raises:
-        ShapeError: One is negative.
-        DTypeError: One is no number.
-    """
+    """Returns the numbers as Python floats."""
     found = {name: real(what, name, value) for name, value in values.items()}
     for name, value in found.items():
         if not value >= 0:
@@ -158,12 +131,7 @@ def not_negative(what: str, **values: Any) -> tuple[float, ...]:
 
 
 def fraction(what: str, **values: Any) -> tuple[float, ...]:
-    """Returns the numbers as Python floats, each at least 0 and less than 1.
-
-    Raises:
-        ShapeError: One is outside.
-        DTypeError: One is no number.
-    """
+    """Returns the numbers as Python floats, each at least 0 and less than 1."""
     found = not_negative(what, **values)
     for name, value in zip(values, found, strict=True):
         if value >= 1:

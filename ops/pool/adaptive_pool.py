@@ -175,15 +175,7 @@ adaptive_max_pool3d = adaptive(of_rank(_max, "adaptive_max_pool3d", sample="imag
 
 
 def _over(counter: str, array: str, lead: int, ndim: int, body: str) -> str:
-    """Loops over the places of an array, ``i0``, …, that share some of what an element is of.
-
-    Args:
-        counter: What the loops count, as ``i``.
-        array: What they count the places of: x0 of windows, the gradient x1 of elements.
-        lead: Dimensions before the windows.
-        ndim: How many dimensions have windows.
-        body: With ``LOOPS`` in front of what is run for each of them.
-    """
+    """Loops over the places of an array, ``i0``, …, that share some of what an element is of."""
     lines: list[str] = []
     loops: list[str] = []
     for d in range(ndim):

@@ -20,18 +20,7 @@ Borders = int | Sequence[int | Sequence[int]]
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows along the last dimensions of an input.
-
-    Attributes:
-        lead: Dimensions before: channels, and images where they are batched.
-        sizes: Of the input, along the dimensions that have windows.
-        kernel, stride, padding, dilation: A number for each of them; the padding is that before.
-        outputs: How many windows there are, likewise.
-        after: The padding behind, where it is another.
-
-    Kernel, stride, padding and dilation stand in the strings as numbers: a network has few of them,
-    and divisions by what only the run knows are slow.
-    """
+    """Windows along the last dimensions of an input."""
 
     lead: int
     sizes: tuple[int, ...]
@@ -70,11 +59,6 @@ class Windows:
         Every work-item runs as many iterations, so that neighbours can run as one vector. What lies
         outside is replaced by the nearest element inside; ``inside`` is then false, if ``edges``
         are asked for.
-
-        Args:
-            body: With ``LOOPS`` in front of the block that is run for each of them.
-            edges: Whether ``inside`` is needed. Of a window without gaps, the nearest element
-                inside is one of the window as well.
         """
         lines: list[str] = []
         loops: list[str] = []
@@ -98,10 +82,6 @@ class Windows:
 
         As in `over_window`, a window that is none is replaced by one that is; ``inside`` says
         whether it has the element.
-
-        Args:
-            array: Of the shape of the windows.
-            body: With ``LOOPS`` in front of the block that is run for each of them.
         """
         lines: list[str] = []
         loops: list[str] = []
@@ -146,11 +126,7 @@ def _looped(lines: list[str], loops: list[str], body: str, depth: int) -> str:
 
 
 def numbers(what: str, label: str, value: Any, count: int, least: int) -> tuple[int, ...]:
-    """Returns a number, or one for each dimension, as a tuple.
-
-    Raises:
-        ShapeError: Something else, or a number below ``least`` or too large.
-    """
+    """Returns a number, or one for each dimension, as a tuple."""
     given = (value,) if is_integer(value) else value
     if isinstance(given, Sequence) and len(given) == 1:
         given = (*given,) * count
@@ -164,16 +140,7 @@ def numbers(what: str, label: str, value: Any, count: int, least: int) -> tuple[
 
 
 def borders(what: str, padding: Any, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns a padding's widths before and behind each dimension.
-
-    Args:
-        what: The operator, for messages.
-        padding: A number, one for each dimension, or for each a pair, before and behind.
-        count: How many dimensions.
-
-    Raises:
-        ShapeError: Something else.
-    """
+    """Returns a padding's widths before and behind each dimension."""
     if not in_pairs(padding):
         before = numbers(what, "padding", padding, count, 0)
         return before, before
@@ -198,22 +165,7 @@ def windows(
     dilation: Numbers = 1,
     ceil_mode: bool = False,
 ) -> Windows:
-    """Checks the arguments of a pooling.
-
-    Args:
-        what: The operator, for messages.
-        x: (N, C, …) or (C, …), with ``ndim`` dimensions that have windows.
-        ndim: How many.
-        kernel_size: A number, or one for each.
-        stride: Likewise; None is the kernel's size.
-        padding: As `borders` takes it, so that each window has an element.
-        dilation: Likewise.
-        ceil_mode: Whether a last window may lie in part beyond the input and its padding.
-
-    Raises:
-        ShapeError: Not such numbers, a padding of more than half of the kernel, no window at all.
-        DTypeError: x is no device array.
-    """
+    """Checks the arguments of a pooling."""
     lead = lead_of(what, x, ndim)
     kernel = numbers(what, "kernel_size", kernel_size, ndim, 1)
     empty = isinstance(stride, Sequence) and not stride
@@ -242,12 +194,7 @@ def windows(
 
 
 def lead_of(what: str, x: Any, ndim: int) -> int:
-    """Returns how many dimensions are before those that have windows: channels, or images too.
-
-    Raises:
-        ShapeError: x has more dimensions, or fewer.
-        DTypeError: x is no device array.
-    """
+    """Returns how many dimensions are before those that have windows: channels, or images too."""
     dtype_of(what, "x", x)
     lead: int = x.ndim - ndim
     if lead not in (1, 2):
@@ -268,11 +215,7 @@ def _outputs(
 
 
 def check_floats(what: str, label: str, array: Any) -> Any:
-    """Returns the dtype of an array of floating-point numbers.
-
-    Raises:
-        DTypeError: No device array, or one of integers.
-    """
+    """Returns the dtype of an array of floating-point numbers."""
     dtype = dtype_of(what, label, array)
     if dtype.kind in "biu":
         raise DTypeError(f"{what}: expected floating-point numbers for {label}, got {dtype}")

@@ -20,12 +20,7 @@ _INT32 = np.dtype(np.int32)
 
 
 def check_operands(what: str, device: Target, **arrays: Any) -> None:
-    """Refuses operands that are no arrays of this device.
-
-    Raises:
-        DTypeError: No device array, or bool, which has no sums.
-        DeviceError: An array of another context.
-    """
+    """Refuses operands that are no arrays of this device."""
     for label, array in arrays.items():
         check_array(what, label, array, device)
         if array.dtype == np.bool_:
@@ -41,9 +36,6 @@ def product_dtypes(
 
     Floats are added up in float32 at least; integers of up to 32 bits give int32 (uint32 where
     both are that), larger ones 64 bits.
-
-    Raises:
-        DTypeError: A float with an integer, or a dtype that the device lacks.
     """
     kinds = {d.kind if d.kind in "iu" else "f" for d in (a, b)}
     if "f" in kinds and kinds != {"f"}:
@@ -66,12 +58,7 @@ def split_bias(request: Request, bias: bool) -> tuple[Operand | None, tuple[Oper
 
 
 def check_bias(what: str, device: Target, bias: Any, value: AnyDType, count: int) -> None:
-    """Refuses a bias that ``count`` sums of ``value`` cannot take in: they would cut it off.
-
-    Raises:
-        DTypeError: No device array, floats beside integer sums, or wider integers.
-        ShapeError: Not one for each sum.
-    """
+    """Refuses a bias that ``count`` sums of ``value`` cannot take in: they would cut it off."""
     check_operands(what, device, bias=bias)
     if value.kind in "iu" and promote([bias.dtype, value]) != value:
         raise DTypeError(f"{what}: bias is {bias.dtype} beside sums of {value}; use astype()")
@@ -89,13 +76,7 @@ def check_result(
     extras: Sequence[Any],
     beta: Any,
 ) -> None:
-    """Checks ``out=`` and ``beta=``.
-
-    Raises:
-        ShapeError: Another shape, an overlap, or ``beta`` without ``out``.
-        DTypeError: A dtype that cannot hold the result, a ``beta`` that is no number.
-        DeviceError: A result larger than any buffer.
-    """
+    """Checks ``out=`` and ``beta=``."""
     if isinstance(beta, bool) or not is_real(beta):
         raise DTypeError(f"{what}: beta={quoted(beta)}: expected a number")
     if out is None:

@@ -90,11 +90,7 @@ def einsum(equation: str, *operands: Any) -> Array:
 
 
 def _letters(equation: Any, operands: Sequence[Any]) -> tuple[list[str], str]:
-    """The letters of each array and of the result, with some in the place of dots.
-
-    Raises:
-        ShapeError: An equation that does not fit.
-    """
+    """The letters of each array and of the result, with some in the place of dots."""
     if not isinstance(equation, str):
         raise ShapeError(f"einsum: expected an equation, got {type(equation).__name__}")
     left, arrow, right = equation.replace(" ", "").partition("->")

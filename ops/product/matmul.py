@@ -102,15 +102,7 @@ def matmul(
 
 
 class _Options(NamedTuple):
-    """What a product is told beside arrays and numbers.
-
-    Attributes:
-        transpose_a, transpose_b: Whether the last two dimensions are swapped.
-        epilogue: Its snippet, or None.
-        bias: Whether there is one.
-        algorithm: A strategy's name, or ``auto``.
-        swap: Whether ``b`` is gathered, and ``a`` packed.
-    """
+    """What a product is told beside arrays and numbers."""
 
     transpose_a: bool
     transpose_b: bool
@@ -422,20 +414,7 @@ def _joined(
     axis: int,
     digits: int,
 ) -> tuple[int, Digits, list[Digits]]:
-    """Joins trailing batch dimensions that one operand does not walk to rows, or to columns.
-
-    Args:
-        batch: Sizes.
-        count: Of the rows or columns.
-        strides: Of all operands, in all dimensions.
-        shared: Which operand is the same for all of the batches that are joined.
-        axis: Of the rows or columns.
-        digits: How many may be needed for what does not lie at one distance.
-
-    Returns:
-        How many batch dimensions are left, the sizes of all three digits, and their strides of
-        every operand.
-    """
+    """Joins trailing batch dimensions that one operand does not walk to rows, or to columns."""
     sizes, steps = [count], [[s[axis]] for s in strides]
     inner = len(batch)
     for d in reversed(range(len(batch))):

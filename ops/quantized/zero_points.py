@@ -28,12 +28,7 @@ _TERMS = "y0 = x0 + w0 * (w1 * x2 - x1);"
 
 
 def zero_of(what: str, label: str, value: Any, dtype: AnyDType) -> int:
-    """Returns a zero point of integers of a dtype.
-
-    Raises:
-        DTypeError: No integer.
-        ShapeError: The dtype does not hold it.
-    """
+    """Returns a zero point of integers of a dtype."""
     zero = whole(what, label, value)
     info = np.iinfo(dtype.name)
     if not info.min <= zero <= info.max:
@@ -42,12 +37,7 @@ def zero_of(what: str, label: str, value: Any, dtype: AnyDType) -> int:
 
 
 def weight_zeros(what: str, label: str, value: Any, dtype: AnyDType, count: int) -> Array | None:
-    """Returns the zero points of a weight, (1,) or one an output, in int32; None where all are 0.
-
-    Raises:
-        DTypeError: No integers.
-        ShapeError: Another number of them, or one that the dtype does not hold.
-    """
+    """The zero points of a weight, (1,) or one an output, in int32; None where all are 0."""
     if is_array(value):
         if value.dtype.kind not in "iu":
             raise DTypeError(f"{what}: {label} is {value.dtype}, expected integers")
@@ -68,16 +58,7 @@ def weight_zeros(what: str, label: str, value: Any, dtype: AnyDType, count: int)
 def column_terms(
     b: Any, axes: Sequence[int], zero: int, zeros: Array | None, bias: Any, depth: int
 ) -> Any:
-    """Returns the bias with what the zero point of the inputs adds to every output.
-
-    Args:
-        b: The weight.
-        axes: Along which its elements meet those of the input.
-        zero: Zero point of the input.
-        zeros: Of the weight.
-        bias: (O,) of int32, or None.
-        depth: How many products a sum has.
-    """
+    """Returns the bias with what the zero point of the inputs adds to every output."""
     if not zero:
         return bias
     sums = add_up(b, tuple(axes), dtype=_INT32)

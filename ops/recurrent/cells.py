@@ -82,17 +82,7 @@ def step_back(
     own: Sequence[Any],
     direct: Any,
 ) -> None:
-    """Runs the gradient of a step.
-
-    Args:
-        kind: Of the cell.
-        gates: What the input gave to each, then what the state gave.
-        states: The memory before the step of lstm, the state of gru; nothing of others.
-        above: The gradient of the state, in two parts; of lstm then that of the memory.
-        given: Where the gradient of what the input gave to each gate goes.
-        own: Where that of what the state gave goes; only gru's is another.
-        direct: Where that of the memory, or of gru's state past the gates, goes.
-    """
+    """Runs the gradient of a step."""
     outs = list(given)
     if kind == "lstm":
         outs.append(direct)

@@ -120,11 +120,7 @@ def _backward(
 def _steps(
     saved: Saved, line: Line, number: int, dy: Any, running: list[Array]
 ) -> tuple[Array, Array, Array | None]:
-    """Goes back through the steps.
-
-    Returns:
-        The gradients of all gates, input's and state's, and of the states that were projected.
-    """
+    """Goes back through the steps."""
     layers, kind = saved.layers, saved.layers.kind
     _, recurrent, _, projection = layers.weights(number)
     dstate = None if projection is None else new_dense(line.before.shape, layers.dtype)

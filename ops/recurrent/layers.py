@@ -27,16 +27,7 @@ copy_to = Pointwise("y0 = x0;", name="copy")
 
 @dataclass(frozen=True)
 class Line:
-    """What the gradient of one layer in one direction needs.
-
-    Attributes:
-        x: Its input, (rows, …).
-        given, own: What input and state gave to the gates, (rows, gates × H).
-        before: The state before each step, (rows, P).
-        hidden: What was projected to the state, (rows, H); None where nothing is projected.
-        memory: The memory before each step, one array a step in the order they ran; empty without.
-        steps: First row and end of every step, in the order they ran.
-    """
+    """What the gradient of one layer in one direction needs."""
 
     x: Array
     given: Array
@@ -49,13 +40,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Saved:
-    """What a call keeps for its gradient.
-
-    Attributes:
-        layers: The arguments of the call.
-        lines: Of every layer and direction.
-        dropped: The state of random numbers before each layer, and the probability of a zero.
-    """
+    """What a call keeps for its gradient."""
 
     layers: Layers
     lines: tuple[Line, ...]

@@ -10,11 +10,7 @@ from clprim.ops.sample.taps import RADIUS
 
 
 def antialiased(kind: str) -> str:
-    """Returns the string of x0 in another size along dimension 1 of 3, with w0 steps of it for one.
-
-    Args:
-        kind: ``linear`` or ``cubic``.
-    """
+    """The string of x0 in another size along dimension 1 of 3, with w0 steps of it for one."""
     return "\n".join(
         [
             "int n0 = size_x0(1), o0 = coord(1);",

@@ -34,16 +34,6 @@ def along_each(
 
     Whatever the memory format, a pass sees three dimensions: what is slower in memory than the one
     that changes, this one, and what is faster. Between passes numbers are float32 at least.
-
-    Args:
-        what: The operator, for messages.
-        text: What one pass does along dimension 1 of 3, from x0 and what is given with it.
-        x: (N, C, …).
-        sizes: Of the result, from the third dimension on.
-        numbers: One for each of them.
-        out: Where the result goes.
-        given: Of what a pass reads and writes, and its number: what comes behind x0; by default the
-            number, w0.
     """
     order = dense_order(x)
     wide = np.dtype(np.float64 if x.dtype == np.float64 else np.float32)

@@ -43,15 +43,7 @@ class Rule:
 def table(
     n: int, size: int, scale: float, crop: tuple[float, float] | None, rule: Rule
 ) -> tuple[Any, Any, Any]:
-    """Returns positions (size, taps), weights likewise, and which results lie inside.
-
-    Args:
-        n: Elements of the dimension.
-        size: Of the result.
-        scale: From the array to the result.
-        crop: Start and end of what is resized, 0 to 1.
-        rule: How.
-    """
+    """Returns positions (size, taps), weights likewise, and which results lie inside."""
     at = _positions(rule.coordinates, np.arange(size, dtype=np.float64), n, size, scale, crop)
     inside = np.ones(size, np.bool_)
     if rule.coordinates == "tf_crop_and_resize":

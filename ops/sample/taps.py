@@ -14,13 +14,7 @@ RADIUS = {"linear": 1, "cubic": 2}
 
 @dataclass(frozen=True)
 class Taps:
-    """The elements that count for a position along one dimension.
-
-    Attributes:
-        lines: Declarations.
-        places: Names of their coordinates.
-        weights: Names of their weights; empty for the one that is the nearest.
-    """
+    """The elements that count for a position along one dimension."""
 
     lines: tuple[str, ...]
     places: tuple[str, ...]
@@ -39,16 +33,7 @@ def nearest(mode: str, o: str, n: str, scale: str) -> str:
 
 
 def taps(mode: str, d: int, o: str, n: str, scale: str, align_corners: bool) -> Taps:
-    """Returns the elements that count for an element of the result.
-
-    Args:
-        mode: ``nearest``, ``nearest-exact``, ``linear`` or ``cubic``.
-        d: Number of the dimension, for names.
-        o: Coordinate in the result.
-        n: Elements of the input.
-        scale: Steps in the input for one in the result, a scalar of the kernel.
-        align_corners: What the positions are; of no meaning for the nearest.
-    """
+    """Returns the elements that count for an element of the result."""
     if mode.startswith("nearest"):
         return Taps((f"int i{d} = {nearest(mode, o, n, scale)};",), (f"i{d}",), ())
     at = position(f"(typeof_{scale}){o}", scale, align_corners)

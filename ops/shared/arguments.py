@@ -44,20 +44,12 @@ def is_array(value: object) -> bool:
 
 
 def operand(what: str, value: Any) -> Any:
-    """Returns an array as it is, or a number.
-
-    Raises:
-        DTypeError: Neither.
-    """
+    """Returns an array as it is, or a number."""
     return value if is_array(value) else number(what, "an operand that is no device array", value)
 
 
 def check_mask(what: str, mask: Any, names: Sequence[str]) -> tuple[bool, ...]:
-    """Returns which gradients are wanted.
-
-    Raises:
-        ShapeError: Not as many as there are.
-    """
+    """Returns which gradients are wanted."""
     if not isinstance(mask, tuple | list) or len(mask) != len(names):
         raise ShapeError(
             f"{what}: output_mask={quoted(mask)}; expected True or False for each of "
@@ -67,11 +59,7 @@ def check_mask(what: str, mask: Any, names: Sequence[str]) -> tuple[bool, ...]:
 
 
 def dtype_of(what: str, label: str, array: Any) -> Any:
-    """Returns the dtype of a device array.
-
-    Raises:
-        DTypeError: ``array`` is something else.
-    """
+    """Returns the dtype of a device array."""
     if is_array(array) or isinstance(array, Operand):
         return array.dtype
     raise DTypeError(
@@ -81,23 +69,14 @@ def dtype_of(what: str, label: str, array: Any) -> Any:
 
 
 def check_shape(what: str, label: str, array: Any, shape: tuple[int, ...]) -> None:
-    """Refuses what is no device array of a shape.
-
-    Raises:
-        DTypeError: No device array.
-        ShapeError: Another shape.
-    """
+    """Refuses what is no device array of a shape."""
     dtype_of(what, label, array)
     if array.shape != shape:
         raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {shape}")
 
 
 def check_floating(what: str, label: str, array: Any) -> AnyDType:
-    """Returns the dtype of a device array of floating numbers.
-
-    Raises:
-        DTypeError: No device array, or one of integers or bool.
-    """
+    """Returns the dtype of a device array of floating numbers."""
     dtype: AnyDType = dtype_of(what, label, array)
     if dtype.kind in "biu":
         raise DTypeError(f"{what}: {label} is {dtype}, expected a floating dtype")
@@ -105,22 +84,14 @@ def check_floating(what: str, label: str, array: Any) -> AnyDType:
 
 
 def number(what: str, label: str, value: Any) -> Any:
-    """Returns a parameter as Python's own number, which adapts to the arrays' dtype.
-
-    Raises:
-        DTypeError: Not a number.
-    """
+    """Returns a parameter as Python's own number, which adapts to the arrays' dtype."""
     if is_real(value):
         return value.item() if isinstance(value, np.generic) else value
     raise DTypeError(f"{what}: expected a number for {label}, got {type(value).__name__}")
 
 
 def real(what: str, label: str, value: Any) -> float:
-    """Returns a parameter as a Python float.
-
-    Raises:
-        DTypeError: Not a number, or one that is too large.
-    """
+    """Returns a parameter as a Python float."""
     try:
         return float(number(what, label, value))
     except OverflowError:

@@ -14,11 +14,7 @@ from clprim.runtime.device import current_device
 
 
 def named_once(what: str, dim: Any, axis: Any, default: Any = None, *, dims: Any = None) -> Any:
-    """Returns what was given as ``dim``, or by its other names ``axis`` and ``dims``.
-
-    Raises:
-        ShapeError: It was given twice.
-    """
+    """Returns what was given as ``dim``, or by its other names ``axis`` and ``dims``."""
     if dims is None and (dim is None or axis is None):  # on the way of nearly every call
         given = axis if dim is None else dim
         return default if given is None else given
@@ -31,18 +27,7 @@ def named_once(what: str, dim: Any, axis: Any, default: Any = None, *, dims: Any
 
 
 def one_dim(what: str, ndim: int, dim: Any, axis: Any = None, default: int | None = None) -> int:
-    """Returns a dimension as a number from 0; ``axis`` is another name of ``dim``.
-
-    Args:
-        what: The operator, for messages.
-        ndim: How many dimensions there are.
-        dim: The dimension by PyTorch's name.
-        axis: By NumPy's.
-        default: Where neither is given; None where one must be.
-
-    Raises:
-        ShapeError: None or both are given, not an integer, or out of bounds.
-    """
+    """Returns a dimension as a number from 0; ``axis`` is another name of ``dim``."""
     given = named_once(what, dim, axis, default)
     if not is_integer(given):
         raise ShapeError(f"{what}: dim={quoted(given)}: expected an integer")
@@ -52,22 +37,13 @@ def one_dim(what: str, ndim: int, dim: Any, axis: Any = None, default: int | Non
 
 
 def one_axis(what: str, x: Any, dim: Any, axis: Any, default: int | None = None) -> int:
-    """Returns an axis of the array ``x`` as `one_dim` does; a number by itself has the axis 0.
-
-    Raises:
-        ShapeError: As there.
-        DTypeError: ``x`` is no device array.
-    """
+    """Returns an axis of the array ``x`` as `one_dim` does; a number by itself has the axis 0."""
     dtype_of(what, "x", x)
     return one_dim(what, len(x.shape) or 1, dim, axis, default)
 
 
 def several_dims(what: str, ndim: int, dims: Any) -> tuple[int, ...]:
-    """Returns dimensions as numbers from 0, in the order given.
-
-    Raises:
-        ShapeError: None are given, not integers, out of bounds, or named twice.
-    """
+    """Returns dimensions as numbers from 0, in the order given."""
     several = None if is_integer(dims) else elements_of(dims)
     found = tuple(one_dim(what, ndim, d) for d in ((dims,) if several is None else several))
     if len({*found}) != len(found):
@@ -76,12 +52,7 @@ def several_dims(what: str, ndim: int, dims: Any) -> tuple[int, ...]:
 
 
 def whole(what: str, label: str, value: Any, least: int | None = None) -> int:
-    """Returns a whole number of 64 bits.
-
-    Raises:
-        DTypeError: Not an integer.
-        ShapeError: Below ``least``, or too large.
-    """
+    """Returns a whole number of 64 bits."""
     if not is_integer(value):
         raise DTypeError(f"{what}: expected an integer for {label}, got {quoted(value)}")
     if least is not None and value < least:

@@ -23,11 +23,7 @@ _FLOAT = np.dtype(np.float32)
 
 
 def split_arguments(args: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Returns an epilogue's arrays, and the numbers that end its arguments.
-
-    Args:
-        args: A tuple or list of them, or one array.
-    """
+    """Returns an epilogue's arrays, and the numbers that end its arguments."""
     if args.__class__ is tuple and not args:
         return (), ()
     given = tuple(args) if isinstance(args, (tuple, list)) else (args,)
@@ -49,25 +45,7 @@ def check_epilogue(
     others: Sequence[Operand] = (),
     part: str = "epilogue",
 ) -> Epilogue[Read]:
-    """Returns an epilogue, what it reads, and what it writes besides.
-
-    Args:
-        what: The operator, for messages.
-        device: Where it runs.
-        epilogue: The snippet, or None.
-        args: Its arrays, then its numbers.
-        shape: Of the result, to which every array broadcasts.
-        value: dtype that ``y0`` is computed in.
-        axes: Those of ``shape`` that the user knows of, in order; by default all.
-        others: Where results go that it assigns beside ``y0``, of the same shape.
-        part: What it is called in messages.
-
-    Raises:
-        DefinitionError: A wrong snippet, or not as many arguments as it names.
-        ShapeError: An array that does not broadcast to the result, a dimension that is not there.
-        DTypeError: No array, an array of floats beside sums of integers, or no number.
-        DeviceError: An array of another context.
-    """
+    """Returns an epilogue, what it reads, and what it writes besides."""
     given = tuple(args) if isinstance(args, tuple | list) else (args,)
     if epilogue is None:
         if given:
@@ -110,11 +88,7 @@ def check_epilogue(
 
 
 def append(what: str, expr: str, epilogue: str | None, arrays: int, numbers: int) -> str:
-    """Returns an operator's snippet, which has so many operands, with an epilogue behind it.
-
-    Raises:
-        DefinitionError: The epilogue is wrong; the message shows its line with a caret.
-    """
+    """Returns an operator's snippet, which has so many operands, with an epilogue behind it."""
     if epilogue is None:
         return expr
     found: Composed = appended(expr, define_epilogue(what, epilogue), arrays, numbers)

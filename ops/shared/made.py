@@ -9,16 +9,7 @@ from typing import Any
 def made(
     name: str, signature: str, value: str, module: str, doc: str, space: dict[str, Any]
 ) -> Callable[..., Any]:
-    """Returns a function as if it were written in a module.
-
-    Args:
-        name: Of the function.
-        signature: In Python, with parentheses and annotations.
-        value: What it returns, an expression.
-        module: Where it stands.
-        doc: Its docstring.
-        space: What the expression calls.
-    """
+    """Returns a function as if it were written in a module."""
     space = {**space, "__name__": module}
     exec(f"def {name}{signature}:\n    return {value}\n", space)
     function: Callable[..., Any] = space[name]

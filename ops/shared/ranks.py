@@ -19,11 +19,6 @@ def of_rank(body: Callable[Concatenate[str, int, P], R], name: str, **facts: str
 
     Its docstring is the body's at rank 2; those of other ranks
     refer to that, and keep what the body says beside arguments.
-
-    Args:
-        body: Takes the operator's name, the rank, and the operator's arguments.
-        name: Of the operator, the rank in it: ``max_pool2d``.
-        facts: What the registry is told, but of gradients.
     """
     own: Any = inspect.unwrap(body)
     rank = next(int(letter) for letter in name if letter.isdigit())

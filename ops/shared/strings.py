@@ -22,14 +22,7 @@ def places(ndim: int, other: Mapping[int, str] | None = None) -> str:
 
 
 def lower_bound(length: str, element: str, value: str, *, after: bool = False) -> str:
-    """C that declares ``low``: how many elements of a sorted line are less than a value.
-
-    Args:
-        length: Of the line.
-        element: The element at ``middle``.
-        value: What is looked for.
-        after: Whether equal elements count as well.
-    """
+    """C that declares ``low``: how many elements of a sorted line are less than a value."""
     ends = f"{element} > {value}" if after else f"{element} >= {value}"
     return f"""
         long low = 0, high = {length};

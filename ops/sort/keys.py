@@ -58,14 +58,7 @@ def with_axis(array: Any, axis: int, to: int) -> Array:
 
 
 def order_along(what: str, x: Any, axis: int, *, descending: bool) -> Array:
-    """Returns which elements come first along an axis, as int32 with that axis last.
-
-    Args:
-        what: The operator, for messages.
-        x: An array of at least one dimension and one element.
-        axis: From 0.
-        descending: Whether the greatest come first; equal ones keep their order.
-    """
+    """Returns which elements come first along an axis, as int32 with that axis last."""
     keys, bits = _keys_along(x, axis, descending=descending)
     return order_of_keys(what, keys, bits)
 
@@ -73,15 +66,7 @@ def order_along(what: str, x: Any, axis: int, *, descending: bool) -> Array:
 def first_along(
     what: str, x: Any, axis: int, count: int, *, descending: bool
 ) -> tuple[Array, Array | None]:
-    """Returns (places, order) of the first ``count`` along an axis; see `first_of_keys`.
-
-    Args:
-        what: The operator, for messages.
-        x: An array of at least one dimension and one element.
-        axis: From 0; of what is returned it is the last.
-        count: At least 1.
-        descending: Whether the greatest come first; equal ones keep their order.
-    """
+    """Returns (places, order) of the first ``count`` along an axis; see `first_of_keys`."""
     keys, bits = _keys_along(x, axis, descending=descending)
     return first_of_keys(what, keys, bits, count)
 

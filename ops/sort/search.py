@@ -100,15 +100,7 @@ def contained(x: Array, line: Array) -> Array:
 
 
 def _place(line: Any, value: Any, length: str, element: str, *, after: bool) -> str:
-    """C that declares ``low``: how many of a sorted line come before ``x0``, by their values.
-
-    Args:
-        line: The dtype of the line.
-        value: That of ``x0``.
-        length: Of the line.
-        element: The element at ``middle``.
-        after: Whether equal elements count as well.
-    """
+    """C that declares ``low``: how many of a sorted line come before ``x0``, by their values."""
     start, end, wanted = "0", length, "typeof_x0 wanted = x0;"
     unsigned = [d.name == "uint64" for d in (line, value)]
     longs = ["ulong" if u else "long" for u in unsigned]

@@ -76,11 +76,7 @@ BOUNDS: dict[Pass, check.Units] = {
 
 
 def optimised(graph: Graph, device: Device) -> Graph:
-    """Returns what all passes make of a graph.
-
-    Raises:
-        PassError: One changed more than it may; ``CLPRIM_CHECK=passes`` asks.
-    """
+    """Returns what all passes make of a graph."""
     checked = check.is_on()
     for run in PASSES:
         before, graph = graph, run(graph, device)

@@ -49,14 +49,7 @@ def is_affine(snippet: Snippet, *names: str) -> bool:
 def is_masked(
     snippet: Snippet, names: Collection[str], choices: Collection[str], numbers: Sequence[Any]
 ) -> bool:
-    """Whether the only result is an affine map of arrays, or where conditions say so -∞.
-
-    Args:
-        snippet: Of an elementwise operator.
-        names: The arrays.
-        choices: Arrays that conditions read.
-        numbers: w0, …; instead of -∞ there may be others that no score is added to in vain.
-    """
+    """Whether the only result is an affine map of arrays, or where conditions say so -∞."""
     known = dict.fromkeys(names, _AFFINE) | dict.fromkeys(choices, _CHOICE)
     return _kind(snippet, known, numbers) in (_AFFINE, _MASKED)
 

@@ -93,13 +93,7 @@ class _Source(NamedTuple):
 
 @dataclass
 class _Heads:
-    """What may be one attention: nodes from its last product backwards.
-
-    Attributes:
-        nodes, uses, results: Of the graph.
-        last: Number of the last product.
-        taken: Numbers of nodes that go.
-    """
+    """What may be one attention: nodes from its last product backwards."""
 
     nodes: list[Node | None]
     uses: Uses
@@ -123,13 +117,7 @@ class _Heads:
         return None
 
     def source(self, n: int, read: Operand, wanted: Operand) -> _Source:
-        """Reads an operand of the ``n``-th node where copies, and multiples, of it are made.
-
-        Args:
-            n: Which node.
-            read: Its operand.
-            wanted: The same elements in another shape.
-        """
+        """Reads an operand of the ``n``-th node where copies, and multiples, of it are made."""
         found = _Source(wanted)
         while True:
             made = [p for p, k in self._producers(n) if self.node(n).reads[k] is read]

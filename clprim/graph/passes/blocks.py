@@ -131,11 +131,7 @@ def _joined(device: Device, parts: list[Node]) -> Node | None:
 
 
 def _text(node: Node) -> str | None:
-    """Returns a convolution's epilogue with its numbers in it.
-
-    Raises:
-        ValueError: They cannot be written down.
-    """
+    """Returns a convolution's epilogue with its numbers in it."""
     text = node.options.epilogue
     numbers = [float(number) for number in node.numbers[1:]]
     if text is None or not numbers:

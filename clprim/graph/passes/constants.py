@@ -94,11 +94,7 @@ def packed(graph: Graph, device: Device) -> Graph:
 
 
 def computed(device: Device, node: Node) -> list[Buffer]:
-    """Returns what a node makes of constants, computed now or before.
-
-    Raises:
-        ClprimError: What launching it raises.
-    """
+    """Returns what a node makes of constants, computed now or before."""
 
     def make() -> list[Buffer]:
         made = [_constant(device, buffer_of(w).nbytes) for w in node.writes]

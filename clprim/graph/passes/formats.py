@@ -119,11 +119,7 @@ def _places(whole: Operand, last: bool) -> Relocation | None:
 
 
 def _image_of(operand: Operand) -> Operand | None:
-    """Returns all of a piece of memory as an image, of which an operand is some channels.
-
-    Returns:
-        None where it lies in none of two formats that differ.
-    """
+    """Returns all of a piece of memory as an image, of which an operand is some channels."""
     if operand.ndim != 4 or not operand.size:
         return None
     images, _, height, width = operand.shape
@@ -166,14 +162,7 @@ _Walk = tuple[int, int] | None
 
 
 class _Pair(NamedTuple):
-    """Two operands of a node that had better lie alike.
-
-    Attributes:
-        buffers: Of the images that they are over; None where they stay.
-        walks: Of each, over images in contiguous format and in channels-last.
-        apart: What it costs where they are walked otherwise.
-        saved: What it saves where both are channels-last.
-    """
+    """Two operands of a node that had better lie alike."""
 
     buffers: tuple[Buffer | None, Buffer | None]
     walks: tuple[tuple[_Walk, _Walk], tuple[_Walk, _Walk]]

@@ -44,18 +44,7 @@ def is_taken(node: Node) -> bool:
 
 
 def stored(device: Device, a: Node, b: Node, k: int, *, again: bool) -> Node | None:
-    """Returns groups whose elements an elementwise node maps before they are stored.
-
-    Args:
-        device: Where.
-        a: Groups.
-        b: Reads their only result as array ``k``.
-        k: Which.
-        again: Whether that result is wanted as well; it is the second one then.
-
-    Returns:
-        None where there are none.
-    """
+    """Returns groups whose elements an elementwise node maps before they are stored."""
     definition = a.primitive.definition  # type: ignore[attr-defined]
     moved = in_shape(device, b, a.problem.shape) if definition.results == 1 else None
     if moved is None or not _is_plain(moved):
@@ -89,17 +78,7 @@ def stored(device: Device, a: Node, b: Node, k: int, *, again: bool) -> Node | N
 
 
 def read(device: Device, a: Node, b: Node, *, again: bool) -> Node | None:
-    """Returns groups, or a reduction, of what an elementwise node makes.
-
-    Args:
-        device: Where.
-        a: The elementwise node.
-        b: Reads its result, all of it and perhaps parts.
-        again: Whether that result is wanted as well; it is the groups' second one then.
-
-    Returns:
-        None where there are none, or where another kernel would compute them.
-    """
+    """Returns groups, or a reduction, of what an elementwise node makes."""
     if not _is_plain(a) or len(a.writes) != 1 or (again and not isinstance(b.primitive, Grouped)):
         return None
     (middle,) = a.writes
@@ -206,12 +185,7 @@ def _kernels(node: Node) -> tuple[bool, list[str]]:
 def _places(
     a: Node, b: Node, taken: Sequence[int]
 ) -> tuple[list[Operand], dict[int, int], dict[int, list[int]]] | None:
-    """Returns what is read in the place of an elementwise node's results.
-
-    Returns:
-        The arrays; where the others of ``b`` are among them, by number; and for each of those that
-        are taken where the arrays are that it is made of.
-    """
+    """Returns what is read in the place of an elementwise node's results."""
     (middle,) = a.writes
     reads: list[Operand] = []
 
@@ -293,11 +267,7 @@ class _Told(dict[str, Any]):
 
 
 def primitive_of(kind: str, told: Mapping[str, Any]) -> Any:
-    """Returns a primitive of strings that a pass has made.
-
-    Raises:
-        DefinitionError: They are none.
-    """
+    """Returns a primitive of strings that a pass has made."""
     return _made(kind, _Told(told))
 
 

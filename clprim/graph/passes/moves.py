@@ -28,12 +28,7 @@ Moves = tuple[Move, ...]
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A node, and what it moves where it does nothing else.
-
-    Attributes:
-        node: As it was, where it moves elements.
-        moves: What is still to be moved; None where it computes.
-    """
+    """A node, and what it moves where it does nothing else."""
 
     node: Node
     moves: Moves | None
@@ -112,13 +107,7 @@ def _entry(node: Node) -> Entry | None:
 
 
 class Entries:
-    """A graph's nodes in order, and which of them touch a buffer.
-
-    Attributes:
-        graph: As it was.
-        now: An entry for every node of it; None for those that went.
-        touching: By buffer, the numbers of the entries that read or write it.
-    """
+    """A graph's nodes in order, and which of them touch a buffer."""
 
     def __init__(self, graph: Graph, device: Device) -> None:
         self.graph, self._device = graph, device
@@ -153,17 +142,7 @@ class Entries:
         to: Operand,
         without: Mapping[int, Moves],
     ) -> dict[int, Entry] | None:
-        """Returns the entries that touch a buffer as they are with it in another place.
-
-        Args:
-            buffer: Which.
-            places: Where its elements go.
-            to: Any operand over the other buffer.
-            without: Moves of entries that go.
-
-        Returns:
-            By the entries' numbers; None where one of them cannot be.
-        """
+        """Returns the entries that touch a buffer as they are with it in another place."""
         found: dict[int, Entry] = {}
         for n, entry in self.over(buffer):
             gone = without.get(n, ())

@@ -74,11 +74,7 @@ def _workspace(node: Node) -> list[Buffer]:
 
 
 class _Values:
-    """Temporaries that nodes may make again.
-
-    Args:
-        graph: Whose.
-    """
+    """Temporaries that nodes may make again."""
 
     def __init__(self, graph: Graph) -> None:
         self._nodes, uses, results = graph.nodes, Uses(graph.nodes), graph.results()
@@ -129,11 +125,7 @@ class _Values:
         return sorted(found)
 
     def drop(self, dropped: set[Buffer], at: int, nbytes: int) -> bool:
-        """Adds values to those that are dropped, until bytes are free at a node.
-
-        Returns:
-            Whether there were any.
-        """
+        """Adds values to those that are dropped, until bytes are free at a node."""
         held = [b for b, (a, b_) in self._gap.items() if a < at < b_ and b not in dropped]
         some = bool(held)
         while held and nbytes > 0:

@@ -28,13 +28,7 @@ from clprim.runtime.device import Device
 
 
 class Scores(NamedTuple):
-    """How the scores that softmax reads are made of a product's.
-
-    Attributes:
-        scale: What they are multiplied with.
-        mask: What is added to them.
-        maker: What makes the mask, in every call.
-    """
+    """How the scores that softmax reads are made of a product's."""
 
     scale: float = 1.0
     mask: Operand | None = None
@@ -42,13 +36,7 @@ class Scores(NamedTuple):
 
 
 def scores_of(device: Device, node: Node, k: int) -> Scores | None:
-    """Returns the scale and the mask of an elementwise node; None where it does something else.
-
-    Args:
-        device: Where.
-        node: In the shape of scores.
-        k: Which array a product's result is.
-    """
+    """Returns the scale and the mask of an elementwise node; None where it does something else."""
     read, shape = node.reads[k], node.problem.shape
     definition = node.primitive.definition  # type: ignore[attr-defined]
     others = [r for m, r in enumerate(node.reads) if m != k]

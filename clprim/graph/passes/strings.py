@@ -21,13 +21,7 @@ def fresh(texts: Sequence[str]) -> str:
 
 
 def block(snippet: Snippet, names: Mapping[str, str], kinds: Mapping[str, str]) -> Composed:
-    """Returns a snippet in braces, with other names for operands.
-
-    Args:
-        snippet: Which.
-        names: New names by old ones.
-        kinds: What stands for ``typeof_`` of those that are locals now.
-    """
+    """Returns a snippet in braces, with other names for operands."""
     text = renamed(snippet, names)
     found = str(text)
     for name, kind in kinds.items():
@@ -36,14 +30,7 @@ def block(snippet: Snippet, names: Mapping[str, str], kinds: Mapping[str, str]) 
 
 
 def on_value(snippet: Snippet, k: int, arrays: int = 0, numbers: int = 0) -> Composed:
-    """Returns a snippet as one on ``y0``, which its array ``k`` is then.
-
-    Args:
-        snippet: Of an elementwise operator with one result.
-        k: The array whose place ``y0`` takes.
-        arrays: Number of the first of its other arrays, which keep their order.
-        numbers: Likewise of its numbers.
-    """
+    """Returns a snippet as one on ``y0``, which its array ``k`` is then."""
     local = fresh([snippet.text])
     names = {f"x{n}": f"x{arrays + n - (n > k)}" for n in snippet.numbers("x")}
     names |= {f"w{n}": f"w{numbers + n}" for n in snippet.numbers("w")} | {f"x{k}": local}

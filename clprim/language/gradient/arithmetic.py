@@ -27,17 +27,7 @@ Macro = tuple[tuple[str, ...] | None, Expr]
 
 
 class Arithmetic:
-    """What a run knows, and C's operators on values.
-
-    Args:
-        terms: Where terms are kept.
-        types: What ``typeof_…`` stands for.
-        leaves: The names that the engine gives, and their values.
-        functions: Of the preamble.
-        macros: Of the preamble: names of arguments, and what each stands for.
-        constants: Of the preamble, and their types.
-        preamble_names: All names that occur in it.
-    """
+    """What a run knows, and C's operators on values."""
 
     def __init__(
         self,
@@ -325,11 +315,7 @@ class Arithmetic:
         return value
 
     def fail(self, node: Node, problem: str) -> NoReturn:
-        """Refuses a part of the snippet.
-
-        Raises:
-            Refusal: Always.
-        """
+        """Refuses a part of the snippet."""
         raise Refusal(problem, node.span, self.part)
 
 

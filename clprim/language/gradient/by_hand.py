@@ -15,19 +15,7 @@ _ASSIGNING = frozenset("= += -= *= /=".split())
 
 
 class HandWritten:
-    """A gradient in the user's words: it assigns ``gxN`` and ``gwN``.
-
-    Args:
-        owner: The kind of operator, for messages.
-        text: OpenCL C statements in ``xN``, ``wN``, the gradients ``gyN`` of the results, and the
-            results ``yN``.
-        forward: The snippet that computes the results, where the text has to; None where they
-            are given.
-        preamble: Of the operator.
-
-    Raises:
-        DefinitionError: It assigns no gradient, or is no C.
-    """
+    """A gradient in the user's words: it assigns ``gxN`` and ``gwN``."""
 
     def __init__(self, owner: str, text: str, forward: Snippet | None, preamble: str) -> None:
         if not isinstance(text, str):
@@ -64,11 +52,7 @@ class HandWritten:
         return found
 
     def require(self, wrt: Iterable[str]) -> None:
-        """Refuses what the text does not assign.
-
-        Raises:
-            DefinitionError: With the text.
-        """
+        """Refuses what the text does not assign."""
         for name in wrt:
             if f"g{name}" not in self.gradients:
                 problem = f"it never assigns g{name}, which is asked for"

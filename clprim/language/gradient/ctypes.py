@@ -51,12 +51,7 @@ def common(*ctypes: str) -> str:
 
 
 def of_words(text: str, types: dict[str, str]) -> str | None:
-    """Returns the plain or vector type that words stand for, or None where they are no number's.
-
-    Args:
-        text: ``const unsigned int``, ``typeof_y0``, ``float4``.
-        types: What ``typeof_…`` stands for.
-    """
+    """Returns the plain or vector type that words stand for, or None where they are no number's."""
     words = tuple(w for w in text.split() if w not in _IGNORED)
     if words in _SYNONYMS:
         return _SYNONYMS[words]

@@ -12,14 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rule:
-    """What a function's arguments do to it.
-
-    Attributes:
-        partials: The derivative in each argument; ``0`` where it is a step.
-        note: What happens at kinks, in words.
-        zero: Where the gradient of an argument is 0, whatever its rule gives: a condition for each
-            argument, or nothing.
-    """
+    """What a function's arguments do to it."""
 
     partials: tuple[str, ...]
     note: str = ""

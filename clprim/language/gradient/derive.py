@@ -33,15 +33,7 @@ _TOO_DEEP = "expressions are nested too deeply for a gradient; name a part of th
 
 @dataclass(eq=False)
 class Derivation:
-    """Gradients as terms.
-
-    Attributes:
-        terms: Where they are kept.
-        gradients: By name: ``gx0``, ``gw0``, ….
-        values: Results of the snippet itself, by name: ``y0``.
-        types: What ``typeof_…`` stands for.
-        preamble: Of the snippet.
-    """
+    """Gradients as terms."""
 
     terms: Terms
     gradients: dict[str, Term]
@@ -89,15 +81,7 @@ class Derivation:
         *,
         exact: bool = False,
     ) -> str:
-        """Returns statements that assign gradients.
-
-        Args:
-            results: What is assigned, and which gradient: ("y0", "gx1").
-            names: What the engine's names are called there.
-            saves: Results that are at hand.
-            real_name: What the type of real operands is called there.
-            exact: Whether to leave quotients and products as they are.
-        """
+        """Returns statements that assign gradients."""
         known = self.known(saves)
         wanted = [self.gradients[gradient] for _, gradient in results]
         if not exact:
@@ -127,14 +111,7 @@ class Derivation:
 def start(
     preamble: Preamble, real: str, types: Mapping[str, str], leaves: Iterable[tuple[str, str]]
 ) -> Run:
-    """Returns a run in which nothing has been run.
-
-    Args:
-        preamble: Of the operator.
-        real: The type of real operands, ``float`` or ``double``.
-        types: What ``typeof_…`` stands for.
-        leaves: Names that the engine gives, and their types.
-    """
+    """Returns a run in which nothing has been run."""
     terms = Terms(real)
     known: dict[str, Value] = {name: terms.leaf(name, ctype) for name, ctype in leaves}
     macros, constants = _declared(preamble)
@@ -142,11 +119,7 @@ def start(
 
 
 def terms_of(run: Run, snippet: Snippet) -> None:
-    """Runs a snippet, which leaves its results in variables of ``run``.
-
-    Raises:
-        DefinitionError: It has something that cannot be run on terms.
-    """
+    """Runs a snippet, which leaves its results in variables of ``run``."""
     run.part = snippet.rules.part
     try:
         run.block(snippet.statements)
@@ -162,17 +135,7 @@ def derive(
     results: Sequence[tuple[Term, Term]],
     wrt: Sequence[str],
 ) -> dict[str, Term]:
-    """Returns the gradients of ``wrt``, by name: ``gx0``.
-
-    Args:
-        run: What ran.
-        snippets: What it ran, for messages.
-        results: Terms, and the gradient that each is given.
-        wrt: Names: ``x0``, ``w1``.
-
-    Raises:
-        DefinitionError: A gradient passes what has none; with the line and a caret.
-    """
+    """Returns the gradients of ``wrt``, by name: ``gx0``."""
     names = {name: run.leaves[name] for name in wrt}
     leaves = [leaf for leaf in names.values() if isinstance(leaf, Term)]
     try:

@@ -23,11 +23,6 @@ def share_divisors(
     """Returns terms of the same values in which divisors that are shared are inverted once.
 
     Also what stands for which term now.
-
-    Args:
-        terms: Where terms are kept.
-        roots: What is to be computed.
-        known: What needs no computing.
     """
     order = [term for term in below(roots) if term not in known]
     exact = _exact(order)

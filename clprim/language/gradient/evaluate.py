@@ -51,11 +51,7 @@ _OPERATORS: dict[str, Callable[..., float]] = {
 
 
 def evaluate(roots: list[Term], leaves: Mapping[str, float]) -> list[float]:
-    """Returns what terms are where names have these values.
-
-    Raises:
-        Unknown: A function or a name that is not known here.
-    """
+    """Returns what terms are where names have these values."""
     found: dict[Term, float] = {}
     for term in below(roots):
         args = [found[a] for a in term.args]

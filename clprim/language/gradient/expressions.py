@@ -46,11 +46,7 @@ _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)([uUlL]*)$")
 
 
 class Expressions(Places):
-    """Expressions, with the variables that they share.
-
-    Args:
-        calls: See `FunctionCalls`.
-    """
+    """Expressions, with the variables that they share."""
 
     @abstractmethod
     def statements(self, statements: Sequence[Statement | Function]) -> Any:

@@ -22,17 +22,7 @@ _SHORT = 3
 
 @dataclass(eq=False)
 class Folded:
-    """Gradients of a reduction.
-
-    Attributes:
-        kept: What every partial keeps.
-        outputs: What every result hands on: ``ay0``, …, and the part of ``gw0`` and ``gx0`` that
-            no element has; terms in ``reduce_yN``, ``gyN``, ``count`` and what was counted of
-            elements.
-        elements: The gradients of arguments; terms in ``xN``, ``wN``, ``ayN``, ``reduce_yN``.
-        taken: What partials with ties or products take of an element: ``e0``, ….
-        late: Scalars, and arrays that ``finalize`` reads, that results depend on beside elements.
-    """
+    """Gradients of a reduction."""
 
     kept: list[Kept]
     outputs: Derivation
@@ -58,30 +48,14 @@ def derive_reduction(
     *,
     lenient: bool = False,
 ) -> Folded:
-    """Derives gradients of a `Reduction`.
-
-    Args:
-        definition: Its snippets.
-        real: The type of real operands, ``float`` or ``double``.
-        ctypes: Of ``xN`` and ``wN``.
-        grads: What each result is given: ``array``, ``number`` or ``none``.
-        wrt: Names of what is asked for.
-        lenient: Whether arrays may turn out to hold whole numbers.
-
-    Raises:
-        DefinitionError: A gradient passes what has none, or a step that is not understood.
-    """
+    """Derives gradients of a `Reduction`."""
     return _Fold(definition, real, ctypes, lenient).gradients(grads, wrt)
 
 
 def kept_of(
     definition: ReductionDefinition, real: str, ctypes: Mapping[str, str]
 ) -> tuple[list[Kept], Terms, Mapping[str, str]]:
-    """Returns what partials keep, where terms of it are, and the types of what these name.
-
-    Raises:
-        DefinitionError: A snippet that is not understood.
-    """
+    """Returns what partials keep, where terms of it are, and the types of what these name."""
     fold = _Fold(definition, real, ctypes, False)
     return fold.kept, fold.run.terms, fold.types
 
@@ -89,15 +63,7 @@ def kept_of(
 def shares(
     algebra: Algebra, kept: Kept, partials: Sequence[Term], own: Term, shared: Term
 ) -> list[tuple[Term, Term]]:
-    """What a partial hands to the terms that it takes of an element.
-
-    Args:
-        algebra: Of the terms.
-        kept: What it keeps: a sum, deviations or exponentials.
-        partials: All of them, as terms.
-        own: This one.
-        shared: Its gradient.
-    """
+    """What a partial hands to the terms that it takes of an element."""
     if kept.kind == "sum":
         return [(kept.element[0], shared)]
     if kept.kind == "deviations":
@@ -210,11 +176,7 @@ class _Fold:
     def handed(
         self, handed: list[Term]
     ) -> tuple[dict[str, Term], list[tuple[Term, Term]], dict[str, Term]]:
-        """What results hand to partials as ``ayN``, and these to what they took of an element.
-
-        Args:
-            handed: The gradient of every partial.
-        """
+        """What results hand to partials as ``ayN``, and these to what they took of an element."""
         algebra, make = self.algebra, self.run.terms.make
         outputs: dict[str, Term] = {}
         parts: list[tuple[Term, Term]] = []

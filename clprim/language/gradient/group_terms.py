@@ -15,16 +15,7 @@ from clprim.language.grouped import GroupedDefinition
 
 
 class GroupTerms:
-    """The terms of a `Grouped`: partials, values of the group, results.
-
-    Args:
-        definition: Its snippets.
-        real: The type of real operands, ``float`` or ``double``.
-        ctypes: Of ``xN`` and ``wN``.
-        saves: Results and values that are at hand.
-        once: Names of arrays that have one value a group.
-        lenient: Whether arrays may turn out to hold whole numbers.
-    """
+    """The terms of a `Grouped`: partials, values of the group, results."""
 
     def __init__(
         self,

@@ -32,20 +32,7 @@ from clprim.language.preamble import Preamble
 
 @dataclass(eq=False)
 class Grouping:
-    """Gradients of a `Grouped`.
-
-    Attributes:
-        terms: Where terms are kept.
-        preamble: Of the operator.
-        types: What ``typeof_…`` stands for.
-        sums: What is added up over a group: ``sum0``, ….
-        parts: What is computed once a group, by name: ``part0``, …; in sums, values and partials.
-        elements: The gradients of what differs within a group, by name: ``gx0``.
-        groups: Those of what is one value a group.
-        values: What values of the group and statistics are, in partials.
-        taken: What the expression computes of an element: ``y0``, … of the reduction.
-        ahead: Whether the sums need values of the group that are not at hand.
-    """
+    """Gradients of a `Grouped`."""
 
     terms: Terms
     preamble: Preamble
@@ -83,22 +70,7 @@ def derive_groups(
     *,
     lenient: bool = False,
 ) -> Grouping:
-    """Derives gradients of a `Grouped`.
-
-    Args:
-        definition: Its snippets.
-        real: The type of real operands, ``float`` or ``double``.
-        ctypes: Of ``xN`` and ``wN``.
-        grads: What each result is given: ``array``, ``number`` or ``none``.
-        wrt: Names of what is asked for.
-        saves: Results ``yN`` and values ``group_yN`` that are at hand.
-        ahead: Whether values of groups are computed before, in any case.
-        once: Names of arrays that have one value a group, beside those that ``finalize`` reads.
-        lenient: Whether arrays may turn out to hold whole numbers.
-
-    Raises:
-        DefinitionError: A gradient passes what has none, or a step that is not understood.
-    """
+    """Derives gradients of a `Grouped`."""
     made = _Groups(definition, real, ctypes, saves, once, lenient)
     made.before = ahead
     try:

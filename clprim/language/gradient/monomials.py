@@ -42,11 +42,7 @@ class Monomial:
 
 
 class Monomials:
-    """Takes terms apart, and puts them together.
-
-    Args:
-        algebra: Of the terms.
-    """
+    """Takes terms apart, and puts them together."""
 
     def __init__(self, algebra: Algebra) -> None:
         self.algebra = algebra
@@ -115,11 +111,7 @@ class Monomials:
     def split(
         self, monomials: Iterable[Monomial], of_group: Callable[[Term], bool]
     ) -> list[tuple[list[Monomial], Monomial]]:
-        """Gathers a sum by what an element has to do with it.
-
-        Returns:
-            Sums of a group's monomials, each with the element's product that it is multiplied by.
-        """
+        """Gathers a sum by what an element has to do with it."""
         found: dict[frozenset[tuple[Term, int]], tuple[list[Monomial], Monomial]] = {}
         for m in monomials:
             own = Monomial(1.0, tuple((t, e) for t, e in m.powers if not of_group(t)))

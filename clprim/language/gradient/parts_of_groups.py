@@ -22,16 +22,7 @@ from clprim.language.gradient.terms import Term, below
 
 @dataclass
 class PartsOfGroups:
-    """The gradients of a `Grouped` whose groups have parts.
-
-    Attributes:
-        inner: What is added up along a part: ``inner0``, ….
-        early: What is computed once a part before that: ``table0``, ….
-        sums: The sums of the group, ``sum0``, … : what is added up along the parts.
-        late: What is computed once a part from the group's sums.
-        elements: The gradients of what differs within a part.
-        summed: Those of what is one value a part: what is added up along parts, and groups.
-    """
+    """The gradients of a `Grouped` whose groups have parts."""
 
     inner: dict[str, Term] = field(default_factory=dict)
     early: dict[str, Term] = field(default_factory=dict)
@@ -48,18 +39,7 @@ def split_groups(
     summed: Sequence[str],
     constant: Callable[[str], bool],
 ) -> PartsOfGroups | None:
-    """Takes sums apart.
-
-    Args:
-        grouping: The gradients.
-        sums: Names of the group's sums that are needed.
-        elements: Names of the gradients of what differs within a part.
-        summed: Names of those that are summed along the parts' axes at least.
-        constant: Whether a name is one value a part.
-
-    Returns:
-        The parts; None where a sum is that of something which no element differs in.
-    """
+    """Takes sums apart."""
     made = _Split(grouping, constant)
     for n, term in enumerate(grouping.sums):
         if f"sum{n}" in sums:

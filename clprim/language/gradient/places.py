@@ -16,11 +16,7 @@ _LANES |= {f"s{c:X}": c for c in range(10, 16)}
 
 
 class Places(FunctionCalls, ABC):
-    """What expressions name that can be assigned.
-
-    Args:
-        calls: See `FunctionCalls`.
-    """
+    """What expressions name that can be assigned."""
 
     @abstractmethod
     def value(self, node: Expr, *, unused: bool = False) -> Value:

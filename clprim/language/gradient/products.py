@@ -24,14 +24,7 @@ _FACTORS = 8
 def shorten_products(
     terms: Terms, roots: Sequence[Term], changed: Mapping[Term, Term], known: Container[Term]
 ) -> list[Term]:
-    """Returns terms of the same values in which products begin anew at a quotient.
-
-    Args:
-        terms: Where terms are kept.
-        roots: What is to be computed.
-        changed: What stands for terms of the snippets.
-        known: What needs no computing.
-    """
+    """Returns terms of the same values in which products begin anew at a quotient."""
     written = terms.written or 0
     theirs = {new for old, new in changed.items() if old.number < written}
 

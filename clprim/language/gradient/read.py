@@ -41,11 +41,7 @@ Exits = dict[str, Term]
 
 
 class Run(Expressions):
-    """One snippet after another, with the variables that they share.
-
-    Args:
-        calls: See `FunctionCalls`.
-    """
+    """One snippet after another, with the variables that they share."""
 
     def leaf(self, name: str) -> Term:
         """The term of an operand, or of another number that the engine gives."""

@@ -36,12 +36,7 @@ def active(roots: Iterable[Term], wrt: Iterable[Term]) -> frozenset[Term]:
 
 
 class Reverse:
-    """Gradients of some terms in others.
-
-    Args:
-        terms: Where terms are kept.
-        reasons: Why a term that calls a function has no gradient, or where it stands.
-    """
+    """Gradients of some terms in others."""
 
     def __init__(self, terms: Terms, reasons: Mapping[Term, Refusal] | None = None) -> None:
         terms.end_of_snippets()
@@ -54,15 +49,7 @@ class Reverse:
     def gradients(
         self, results: Sequence[tuple[Term, Term]], wrt: Sequence[Term]
     ) -> dict[Term, Term]:
-        """Returns the gradient of each of ``wrt``.
-
-        Args:
-            results: Terms, and the gradient that each is given.
-            wrt: Terms, most often names.
-
-        Raises:
-            Refusal: A gradient passes through something that has none.
-        """
+        """Returns the gradient of each of ``wrt``."""
         roots = [term for term, _ in results]
         order = below(roots)
         live = active(roots, wrt)

@@ -23,15 +23,7 @@ def classify(
     values: Sequence[Term],
     partials: Sequence[Term],
 ) -> list[Kept]:
-    """Returns what every partial keeps.
-
-    Args:
-        terms: Where terms are kept.
-        starts: What every partial starts with, where that is known.
-        updates: What a step makes of it.
-        values: What the expression computes of an element, and the elements themselves.
-        partials: The names of the partials, as terms.
-    """
+    """Returns what every partial keeps."""
     forms = _Forms(terms, partials)
     found = [forms.kept(update, partial) for update, partial in zip(updates, partials, strict=True)]
     forms.winners(updates, found)

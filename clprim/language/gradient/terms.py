@@ -22,19 +22,7 @@ LIMIT = 20_000
 
 
 class Term:
-    """A value.
-
-    Attributes:
-        op: ``name``, ``number``, ``call``, ``cast``, ``index`` or an operator of C, whose sign is
-            ``neg``.
-        args: What it is computed from.
-        ctype: Its type in C.
-        text: Of a name, a literal, a function.
-        value: Of a number.
-        number: How many terms there were before it.
-        first: Of a product or a quotient, however long: what it begins with.
-        hint: A local of the user's that held it, for who prints.
-    """
+    """A value."""
 
     __slots__ = ("args", "ctype", "first", "hint", "number", "op", "text", "value")
 
@@ -68,14 +56,7 @@ class Term:
 
 
 class Terms:
-    """All terms of one derivation.
-
-    Args:
-        real: The type of the operands that are real numbers: ``float`` or ``double``.
-
-    Attributes:
-        written: How many of them the user's snippets made, before gradients.
-    """
+    """All terms of one derivation."""
 
     def __init__(self, real: str) -> None:
         self.real = real
@@ -83,11 +64,7 @@ class Terms:
         self._all: dict[tuple[object, ...], Term] = {}
 
     def make(self, op: str, args: tuple[Term, ...], ctype: str, text: str = "") -> Term:
-        """Returns the term, which is made if it is new.
-
-        Raises:
-            DefinitionError: Too many of them.
-        """
+        """Returns the term, which is made if it is new."""
         key = (op, ctype, text, *args)
         found = self._all.get(key)
         if found is None:

@@ -19,16 +19,7 @@ _TRIALS, _ELEMENTS, _CLOSE = 3, 7, 1e-10
 
 @dataclass(frozen=True)
 class Kept:
-    """What a partial keeps.
-
-    Attributes:
-        kind: ``sum``, ``product``, ``max``, ``min``, ``winner`` (what the element that won another
-            partial brought), ``position``, ``count``, ``mean``, ``deviations`` (a sum of squares
-            around a mean, or of products around two), ``exponentials`` (a sum relative to a
-            maximum, each times a weight or not); ``unknown``.
-        element: What it takes of an element; of deviations and exponentials two.
-        of: The partial that decides: whose winner, whose mean, whose maximum.
-    """
+    """What a partial keeps."""
 
     kind: str
     element: tuple[Term, ...] = ()
@@ -130,14 +121,6 @@ def recognised(
 
     They are known by trying them out, as steps are. Sums of distances from any origin, and of
     their squares, are among what they may be made of.
-
-    Args:
-        starts: What every partial starts with, where that is known.
-        updates: What a step makes of it.
-        values: What the expression computes of an element, and the elements themselves.
-        partials: The names of the partials, as terms.
-        roots: What is made of partials.
-        once: Names of arrays that have one value a group.
     """
     made = [t for t in below(roots) if t.real and t.args]
     names = sorted(

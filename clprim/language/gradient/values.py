@@ -11,13 +11,7 @@ _NOWHERE = Span(0, 0)
 
 
 class Refusal(Exception):  # noqa: N818 — an answer, not an error
-    """Something in a snippet has no gradient, or none that is known here.
-
-    Attributes:
-        problem: What, and what to do instead.
-        span: Where it stands.
-        part: In which snippet: ``expr``, ``step``, ``preamble``, ….
-    """
+    """Something in a snippet has no gradient, or none that is known here."""
 
     def __init__(self, problem: str, span: Span = _NOWHERE, part: str = "") -> None:
         super().__init__(problem)

@@ -44,16 +44,7 @@ def write(
     known: Mapping[Term, str] | None = None,
     taken: Iterable[str] = (),
 ) -> list[str]:
-    """Returns statements that compute terms.
-
-    Args:
-        results: Names to be assigned, and terms.
-        real: The type of real operands.
-        real_name: What that type is called here: ``typeof_y0``.
-        names: What a name of the engine's is called here.
-        known: Terms that need no computing, and their names here.
-        taken: Names that no local may have.
-    """
+    """Returns statements that compute terms."""
     return _Writer(results, real, real_name, names, known or {}, taken).lines()
 
 

@@ -64,18 +64,7 @@ def rotated(
     x: Any, cos: Any, sin: Any, positions: Any = None, *, num_heads: int = 0,
     rotary_embedding_dim: int = 0, interleaved: bool = False,
 ) -> Any:  # fmt: skip
-    """Returns (batch, heads, length, size), or heads within the last axis, turned by angles.
-
-    Args:
-        x: The array.
-        cos: Of (positions, size / 2), or of (batch, length, size / 2) where there are no
-            positions: (batch, length) or, of consecutive ones, the first: (1,).
-        sin: Likewise.
-        positions: See ``cos``.
-        num_heads: Of an array of three dimensions.
-        rotary_embedding_dim: Features that are turned; 0 is all.
-        interleaved: Whether pairs lie side by side.
-    """
+    """Returns (batch, heads, length, size), or heads within the last axis, turned by angles."""
     flat = x.ndim == 3
     if flat:
         size = x.shape[2] // num_heads if num_heads else cos.shape[-1] * 2

@@ -25,11 +25,7 @@ def _rotary(
 
 
 def _hidden(mask: Any, batch: int, new: int, total: int) -> tuple[str, Any]:
-    """Returns C of whether a key is hidden, of coordinates (batch, 1, query, key), and its array.
-
-    Raises:
-        DefinitionError: A mask of a shape that says nothing.
-    """
+    """C of whether a key is hidden, of coordinates (batch, 1, query, key), and its array."""
     if mask.shape == (batch,) or mask.shape == (3 * batch + 2,):  # lengths, then where rows begin
         return "coord(3) >= at_x0(coord(0))", mask
     if mask.shape == (2 * batch,):  # ends, then beginnings
@@ -45,19 +41,7 @@ def _attention(
     q: Any, k: Any, v: Any, mask: Any, bias: Any, past: int, causal: bool, told: Any,
     scores: bool = False,
 ) -> Any:  # fmt: skip
-    """Attention whose masks are added to the scores: a row that is masked as a whole is unmasked.
-
-    Args:
-        q: (batch, heads, length, size), as the others.
-        k: With those of before.
-        v: Likewise.
-        mask: ``mask_index`` or ``key_padding_mask``, in one of their forms.
-        bias: Added to the scores.
-        past: How many keys are from before.
-        causal: Whether a query sees keys up to its own place, but for the last one, which sees all.
-        told: Scale, and what is added to hidden scores.
-        scores: Whether to return the masked scores as well.
-    """
+    """Attention whose masks are added to scores; a row that is masked as a whole is unmasked."""
     batch, new, total = q.shape[0], q.shape[2], k.shape[2]
     if mask is not None:
         text, array = _hidden(mask, batch, new, total)
@@ -105,18 +89,7 @@ def _multi_head_attention(
 def projected(
     y: Any, past: Any, mask: Any, bias: Any, num_heads: int, sizes: Any, causal: bool, told: Any
 ) -> Any:
-    """Returns attention of queries, keys and values side by side, and keys and values after it.
-
-    Args:
-        y: (batch, length, features) of all three.
-        past: (2, batch, heads, length, size), or None.
-        mask: As of `_attention`.
-        bias: Likewise.
-        num_heads: How many heads.
-        sizes: Features of each of the three; None where they are equal.
-        causal: As of `_attention`.
-        told: Likewise.
-    """
+    """Returns attention of queries, keys and values side by side, and keys and values after it."""
     a, b, _ = sizes or [y.shape[-1] // 3] * 3
     parts = y[..., :a], y[..., a : a + b], y[..., a + b :]
     q, k, v = (heads(t, num_heads) for t in parts)

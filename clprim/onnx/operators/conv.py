@@ -31,16 +31,7 @@ class Window(NamedTuple):
 
 
 def window_of(told: Any, sizes: Sequence[int], kernel: Sequence[int]) -> Window:
-    """Returns the window that attributes describe.
-
-    Args:
-        told: ``strides``, ``dilations``, ``pads``, ``auto_pad``.
-        sizes: Of the input.
-        kernel: Of the window.
-
-    Raises:
-        DefinitionError: Not a number for each dimension, or none of at least 1.
-    """
+    """Returns the window that attributes describe."""
     n, kernel = len(sizes), list(kernel)
     strides, dilations = (list(told.get(k) or [1] * n) for k in ("strides", "dilations"))
     flat = list(told.get("pads") or [0] * 2 * n)

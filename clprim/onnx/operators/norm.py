@@ -74,16 +74,7 @@ def _asked(context: Any) -> bool:
 
 
 def _normalized(norm: Any, x: Any, gains: list[Any], axis: int, epsilon: float, stats: bool) -> Any:
-    """Returns a norm of an array, and its statistics as float32 if they are asked for.
-
-    Args:
-        norm: Of `clprim.ops`.
-        x: The array.
-        gains: A scale and, of some norms, a bias, or None: of shapes that broadcast to the array.
-        axis: The first that is normalised.
-        epsilon: As of the norm.
-        stats: Whether statistics are asked for.
-    """
+    """Returns a norm of an array, and its statistics as float32 if they are asked for."""
     axis %= x.ndim
     shape, given = x.shape[axis:], [_line(v, x.shape[axis:]) for v in gains]
     inside = all((v is None) == (line is None) for v, line in zip(gains, given, strict=True))

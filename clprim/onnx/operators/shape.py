@@ -21,11 +21,7 @@ ZERO = np.zeros(1, np.float32)
 
 
 def require_size(shape: Sequence[int]) -> tuple[int, ...]:
-    """Returns a shape as a tuple.
-
-    Raises:
-        ShapeError: A negative size, or more elements than any array has.
-    """
+    """Returns a shape as a tuple."""
     found = tuple(int(n) for n in shape)
     if any(n < 0 for n in found) or math.prod(found) > 1 << 33:
         raise ShapeError(f"an array of shape {found}")

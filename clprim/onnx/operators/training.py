@@ -14,13 +14,7 @@ _ADAM = "alpha beta epsilon norm_coefficient norm_coefficient_post"
 
 
 def _optimizer(text: str, kinds: int, numbers: Any) -> Any:
-    """A handler of arrays, their gradients and states: as many of each, one behind the other.
-
-    Args:
-        text: Of an array; ``w0`` is the rate.
-        kinds: Arrays, gradients and states.
-        numbers: Of attributes, rate and step: what the string reads.
-    """
+    """A handler of arrays, their gradients and states: as many of each, one behind the other."""
 
     def run(context: Any, rate: Value, step: Value, *given: Any, **told: Any) -> Any:
         first, turn = (float(context.host(v).reshape(-1)[0]) for v in (rate, step))

@@ -91,16 +91,7 @@ def apply(
     shape: tuple[int, ...] | None = None,
     preamble: str = "",
 ) -> Any:
-    """Runs a string whose operands are called ``a``, ``b``, … in braces.
-
-    Args:
-        expr: As ``"{a} + {b}"``, or statements that assign ``y0``.
-        values: Arrays and numbers.
-        kind: dtype of the result.
-        out: Where it goes.
-        shape: Of the result, where operands are to broadcast to a larger one.
-        preamble: Functions that the string calls.
-    """
+    """Runs a string whose operands are called ``a``, ``b``, … in braces."""
     of_arrays = tuple([isinstance(v, Array) for v in values])
     if out is not None:
         check_target(kind, out)
