@@ -9,7 +9,7 @@ from pkgutil import walk_packages
 from typing import TYPE_CHECKING
 
 from clprim.arrays.array import Array
-from clprim.call.validation import check_arguments
+from clprim.arrays.validation import check_arguments
 from clprim.ops import optim, registry  # noqa: F401
 
 if TYPE_CHECKING:

@@ -45,8 +45,8 @@ MATMUL = "tests/ops/product/test_matmul.py -k"
 DEPTHWISE = "tests/ops/conv/test_depthwise.py -k"
 WINOGRAD = "tests/ops/conv/test_winograd.py -k"
 LOCAL = "tests/ops/conv/test_winograd_local.py -k"
-REDUCTION = "tests/test_reduction.py -k"
-MAP = "tests/test_pointwise.py -k"
+REDUCTION = "tests/primitives/test_reduction.py -k"
+MAP = "tests/primitives/test_pointwise.py -k"
 
 FAULTS = (
     Fault("a dropped bias", STORE, "y0 += bias;", ";", f"{MATMUL} bias"),
@@ -238,7 +238,7 @@ FAULTS = (
         "templates/scan/_parts.cl.jinja",
         "{% if code.exclusive and not code.totals %}",
         "{% if false %}",
-        "tests/test_scan.py -k exclusive",
+        "tests/primitives/test_scan.py -k exclusive",
     ),
     Fault(
         "an order that is not stable",
@@ -280,7 +280,7 @@ FAULTS = (
         "templates/grouped/runs.cl.jinja",
         "tile_{{ name }}[u] = {{ name }};",
         "tile_{{ name }}[u] = 0;",
-        "tests/test_grouped.py -k begun_near",
+        "tests/primitives/test_grouped.py -k begun_near",
     ),
     Fault(
         "what other heads add to the gradient of a mask",
@@ -301,7 +301,7 @@ FAULTS = (
         "clprim/language/segmented.py",
         'if ({mark} != 0) {{", init',
         'if ({mark} > 9) {{", init',
-        "tests/test_scan_segments.py -k runs_of_equal",
+        "tests/primitives/test_scan_segments.py -k runs_of_equal",
     ),
     Fault(
         "a damaged entry of the cache that is believed",

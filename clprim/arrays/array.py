@@ -20,7 +20,7 @@ from clprim.arrays.methods import Methods
 from clprim.arrays.operators import Operators
 from clprim.arrays.protocols import Protocols
 from clprim.arrays.transfer import download, upload
-from clprim.call.validation import checked
+from clprim.arrays.validation import checked
 from clprim.dtypes import NO_ARRAY, AnyDType, as_dtype, is_integer, require_real
 from clprim.errors import DeviceError, DTypeError, OutOfBoundsError, ShapeError, quoted, shorten
 from clprim.plan.strides import ADDRESS_BASE, addresses, dense_strides, elements_of, memory_order

@@ -15,7 +15,7 @@ from clprim.arrays.exchange import host_array
 from clprim.arrays.formats import order_of
 from clprim.arrays.memory import is_dense
 from clprim.arrays.transfer import upload
-from clprim.call.validation import checked
+from clprim.arrays.validation import checked
 from clprim.dtypes import NO_ARRAY, as_dtype, is_integer, require_real
 from clprim.errors import ClprimError, DeviceError, DTypeError, ShapeError, quoted
 from clprim.plan.strides import dense_strides, elements_of, memory_order

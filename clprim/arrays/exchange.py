@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.host import host_view
-from clprim.call.validation import checked
+from clprim.arrays.validation import checked
 from clprim.dtypes import NO_ARRAY, bfloat16
 from clprim.errors import DTypeError, ExchangeError, quoted
 from clprim.plan.strides import memory_order

@@ -1,4 +1,4 @@
-"""NumPy's operators on arrays: every one is a string in `clprim.arrays.arithmetic`."""
+"""NumPy's operators on arrays: every one is a string in `clprim.primitives.arithmetic`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Method = Callable[[Any, Any], "Array"]
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """What arrays need of kernels: the functions of `clprim.arrays.arithmetic`.
+    """What arrays need of kernels: the functions of `clprim.primitives.arithmetic`.
 
     Kernels take arrays, so they are defined later; `Operators.arithmetic` then holds them.
     """

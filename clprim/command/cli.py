@@ -25,8 +25,8 @@ from clprim.command.words import join_axes, read_axes, read_number, read_positiv
 from clprim.dtypes import as_dtype
 from clprim.errors import ClprimError, DefinitionError, DeviceError, ShapeError
 from clprim.plan.strides import Operand
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
 from clprim.runtime.ceilings import measure
 from clprim.runtime.device import Device, current_device, devices, set_device
 from clprim.runtime.profile import profile

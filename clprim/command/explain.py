@@ -19,8 +19,8 @@ from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.pointwise.code import PointwiseCode
 from clprim.plan.reduction.planner import ReductionPlan
 from clprim.plan.strides import Operand, dense_strides
-from clprim.pointwise import Pointwise
-from clprim.reduction import Axis, Options, Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Axis, Options, Reduction
 from clprim.runtime.device import Device
 from clprim.runtime.source_cache import source_of
 from clprim.traits import DeviceTraits

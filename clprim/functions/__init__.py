@@ -5,7 +5,7 @@ functions find them. Each is a line or two over the operators, whose arguments a
 """
 
 from clprim.arrays.array import Array
-from clprim.call.validation import check_arguments
+from clprim.arrays.validation import check_arguments
 from clprim.functions import creation, elementwise, linalg, named, order, reduction, shape, types
 
 __all__ = sorted(Array.namespace._FUNCTIONS)  # noqa: PLE0605

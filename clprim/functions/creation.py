@@ -13,7 +13,7 @@ from clprim.dtypes import as_dtype, is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.shape.join import meshgrid as _meshgrid
 from clprim.ops.shared.arguments import real
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import on
 
 _range = Pointwise("y0 = (typeof_y0)w0 + (typeof_y0)w1 * (typeof_y0)index;", name="arange")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from clprim import ops
-from clprim.arrays.arithmetic import copy
+from clprim.primitives.arithmetic import copy
 from clprim.arrays.array import Array
 from clprim.errors import DefinitionError, ShapeError
 from clprim.functions.shape import broadcast_to

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from clprim import ops
-from clprim.arrays import arithmetic
+from clprim.primitives import arithmetic
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, is_integer, promote, value_dtype
 from clprim.errors import DTypeError
@@ -16,7 +16,7 @@ from clprim.functions.elementwise import isclose
 from clprim.ops.shared.arguments import dtype_of, is_array
 from clprim.ops.shared.dims import one_axis
 from clprim.plan.strides import normalize_axes
-from clprim.reduction import Reduction
+from clprim.primitives.reduction import Reduction
 
 
 def average(x: Array, /, axis: Any = None, weights: Any = None) -> Array:

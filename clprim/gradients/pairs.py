@@ -28,7 +28,7 @@ from clprim.language.rename import renamed
 from clprim.plan.strides import broadcast_shapes
 
 if TYPE_CHECKING:
-    from clprim.pairs import Pairs
+    from clprim.primitives.pairs import Pairs
 
 _SUM = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
 

@@ -18,7 +18,7 @@ from clprim.gradients.pairs_text import reading, typed
 from clprim.language.rename import renamed
 
 if TYPE_CHECKING:
-    from clprim.pairs import Pairs
+    from clprim.primitives.pairs import Pairs
 
 # Pairs of a block.
 BLOCK = 1 << 22

@@ -9,7 +9,7 @@ from typing import Any
 
 from clprim.arrays.creation import full
 from clprim.call.arguments import check_once
-from clprim.call.validation import flag
+from clprim.arrays.validation import flag
 from clprim.errors import ShapeError
 from clprim.gradients.arguments import (
     Given,

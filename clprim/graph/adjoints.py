@@ -15,8 +15,8 @@ from clprim.arrays.array import Array, array_over, new_array
 from clprim.errors import DefinitionError
 from clprim.graph.graph import Buffer, buffer_of, same_place
 from clprim.plan.strides import Operand, overlaps_itself, shares_memory
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import Device
 
 _ADD = Pointwise("y0 = x0 + x1;", name="add")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from clprim.graph.graph import Graph, Uses, buffer_of
 from clprim.graph.passes.moves import moves_of
 from clprim.plan.strides import Operand
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 _Name = Callable[[Operand], str]
 

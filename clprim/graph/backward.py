@@ -20,7 +20,7 @@ from clprim.graph.graph import Buffer, Node, Uses, buffer_of, same_place
 from clprim.graph.spans import Span, arrays_in
 from clprim.graph.trace import Trace
 from clprim.plan.strides import Operand, dense_strides, memory_order, shares_memory
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device
 
 _COPY = Pointwise("y0 = x0;", name="copy")

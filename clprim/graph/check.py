@@ -17,7 +17,7 @@ import pyopencl as cl
 
 from clprim.arrays.array import array_over
 from clprim.arrays.memory import allocate_workspace
-from clprim.call.product import ContractionPrimitive
+from clprim.primitives.product import ContractionPrimitive
 from clprim.errors import ClprimError, DefinitionError, quoted
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, same_place
 from clprim.graph.replay import Replay

@@ -18,7 +18,7 @@ from clprim.gradients.arguments import is_floating
 from clprim.graph.backward import Walk
 from clprim.graph.jit import Function
 from clprim.plan.strides import elements_of
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime import tracing
 from clprim.runtime.device import current_device
 

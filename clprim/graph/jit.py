@@ -15,7 +15,7 @@ from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.call.packed import PackedWeight
-from clprim.call.validation import flag
+from clprim.arrays.validation import flag
 from clprim.errors import DefinitionError, quoted
 from clprim.graph.arguments import Arguments, described
 from clprim.graph.compiled import Compiled

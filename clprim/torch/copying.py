@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from clprim.arrays.arithmetic import astype, copy
+from clprim.primitives.arithmetic import astype, copy
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.torch.memory import kind_of, numpy_dtype

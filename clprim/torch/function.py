@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from clprim.errors import DTypeError
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
 from clprim.torch.memory import adopt, array_of, on_device
 from clprim.torch.numbers import run_on
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from clprim.arrays.arithmetic import copy
+from clprim.primitives.arithmetic import copy
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import asarray, empty
 from clprim.errors import DTypeError, ShapeError

@@ -9,7 +9,7 @@ from typing import Any
 import pyopencl as cl
 import torch
 
-from clprim.call.validation import instance
+from clprim.arrays.validation import instance
 from clprim.errors import DeviceError
 from clprim.runtime.device import Device
 from clprim.torch import numbers, private

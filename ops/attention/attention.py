@@ -22,8 +22,8 @@ from clprim.ops.attention.weights import query_sums, weights, weights_gradient
 from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
 from clprim.runtime.randomness import State, advance, at, checked_state, get_state
 
 _WHAT = "scaled_dot_product_attention"

@@ -12,7 +12,7 @@ from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating
 from clprim.ops.shared.strings import places
 from clprim.plan.strides import broadcasts_to
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 
 @lru_cache(maxsize=64)

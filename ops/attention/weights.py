@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from clprim.ops.shared.exponentials import exponentials
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
 
 
 def _score(mask: str, causal: bool) -> str:

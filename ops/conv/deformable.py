@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.errors import ShapeError
 from clprim.ops.elementwise.binary import add
 from clprim.ops.pool.windows import Numbers, numbers

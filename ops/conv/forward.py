@@ -12,8 +12,8 @@ from clprim.arrays.formats import order_like
 from clprim.call.forms import register_form
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.primitive import Request, Target, request_of
-from clprim.call.product import Contracted, ContractionPrimitive, contract
-from clprim.call.validation import checked
+from clprim.primitives.product import Contracted, ContractionPrimitive, contract
+from clprim.arrays.validation import checked
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.language.epilogue import define_epilogue

@@ -9,7 +9,7 @@ from typing import Any
 
 from clprim.arrays.formats import order_like
 from clprim.call.arguments import check_array
-from clprim.call.block import NAME, Settings
+from clprim.primitives.block import NAME, Settings
 from clprim.call.forms import Form, register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target
 from clprim.dtypes import AnyDType

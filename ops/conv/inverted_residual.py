@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.call.block import Settings
+from clprim.primitives.block import Settings
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.primitive import NoPlanError, run
 from clprim.ops.conv.forward import conv2d

@@ -11,7 +11,7 @@ from typing import Any
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.call.packed import matrix_of
-from clprim.call.product import contract
+from clprim.primitives.product import contract
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError
 from clprim.ops.conv.arguments import (

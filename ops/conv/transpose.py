@@ -9,7 +9,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.formats import order_like
 from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target
-from clprim.call.product import Contracted, ContractionPrimitive, contract
+from clprim.primitives.product import Contracted, ContractionPrimitive, contract
 from clprim.ops.conv.arguments import (
     batched,
     bias_place,

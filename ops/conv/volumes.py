@@ -16,7 +16,7 @@ from typing import Any
 
 from clprim.arrays.array import new_dense, view_of
 from clprim.call.packed import PackedWeight, matrix_of
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.ops.conv.forward import conv2d
 from clprim.ops.conv.gradient import conv2d_weight
@@ -24,7 +24,7 @@ from clprim.ops.conv.transpose import conv_transpose2d
 from clprim.ops.product.arguments import product_dtypes
 from clprim.ops.shared.epilogue import append
 from clprim.plan.conv.problem import Axis
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import current_device
 
 Axes = tuple[Axis, ...]

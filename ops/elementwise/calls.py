@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from clprim.arrays.arithmetic import binary, copy
-from clprim.arrays.arithmetic import unary as arithmetic_of_one
+from clprim.primitives.arithmetic import binary, copy
+from clprim.primitives.arithmetic import unary as arithmetic_of_one
 from clprim.arrays.array import Array
 from clprim.arrays.expressions import TRUTHS, renamed
 from clprim.dtypes import AnyDType, adapted, promote, scalar_dtype
@@ -17,7 +17,7 @@ from clprim.errors import DTypeError, ShapeError, upload_hint
 from clprim.ops.elementwise.row import SAME, Row, gradient, gradient_of_result
 from clprim.ops.shared.arguments import check_floating, dtype_of, is_array, number, operand, real
 from clprim.ops.shared.made import made
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 # --- calls ---------------------------------------------------------------------------------------
 
@@ -30,7 +30,7 @@ def common_dtype(a: Any, b: Any) -> Any:
 
 
 def arithmetic(what: str, name: str, a: Any, b: Any, out: Any, dtype: Any = None) -> Array:
-    """Applies an operator of `clprim.arrays.arithmetic`; ``dtype`` is that of the result."""
+    """Applies an operator of `clprim.primitives.arithmetic`; ``dtype`` is that of the result."""
     if not is_array(a) and not is_array(b):
         dtype_of(what, "at least one operand", a)
     if is_array(a):

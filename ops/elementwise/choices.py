@@ -17,7 +17,7 @@ from clprim.errors import DefinitionError
 from clprim.ops.elementwise.table import ROWS
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import Operator, dtype_of, is_array, number
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 
 @lru_cache(maxsize=256)

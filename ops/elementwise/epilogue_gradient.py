@@ -11,7 +11,7 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import current_device
 
 

@@ -13,7 +13,7 @@ from clprim.arrays.expressions import renamed
 from clprim.dtypes import AnyDType
 from clprim.language.definition import is_taken
 from clprim.ops.shared.arguments import Operator, by_kind
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 _FLOAT32 = np.dtype(np.float32)
 #: Of `Row.integers`: the string of floats, in the integers' dtype.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, view_of
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType, as_dtype
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.index.gather import WRAPPED, check_index, index_select
@@ -19,7 +19,7 @@ from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import Operator, dtype_of, is_array, number
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 
 @operator(torch="embedding_dense_backward", sample="index, empty((2, 3))")

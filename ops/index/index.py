@@ -10,7 +10,7 @@ import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.call.arguments import check_out
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.gather import WRAPPED, check_index

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.index.gather import WRAPPED, check_index
 from clprim.ops.index.scatter import scatter, scatter_reduce

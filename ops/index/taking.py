@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
-from clprim.call.lines import take_lines
-from clprim.call.order import order_of_keys
+from clprim.primitives.lines import take_lines
+from clprim.primitives.order import order_of_keys
 from clprim.ops.index.gather import WRAPPED
 from clprim.ops.shared.arguments import is_array
 from clprim.ops.shared.dims import empty_like

@@ -18,7 +18,7 @@ from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.sums import added
-from clprim.reduction import Reduction
+from clprim.primitives.reduction import Reduction
 
 _MODES = {
     "use_mm_for_euclid_dist_if_necessary": None,

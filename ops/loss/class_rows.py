@@ -18,8 +18,8 @@ from clprim.ops.norm.arguments import allocate, channel_view, check_result
 from clprim.ops.norm.moments import flat_view, spread_view, statistics_dtype
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.sums import added
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
 
 
 class Rows:

@@ -13,16 +13,16 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.gradients.grouped import GroupedGradient
-from clprim.grouped import Grouped
+from clprim.primitives.grouped import Grouped
 from clprim.ops.loss.class_rows import Rows
 from clprim.ops.norm.moments import statistics_dtype
 from clprim.ops.registry import operator
 from clprim.ops.shared.exponentials import exponentials
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
 
 
 @operator(sample='x, empty((0, 4, 4), int64), reduction="none"')

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError
 from clprim.gradients.reduction import ReductionGradient
@@ -15,7 +15,7 @@ from clprim.ops.loss.reduced import check_floats
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, real
 from clprim.ops.shared.sums import added
-from clprim.reduction import Reduction
+from clprim.primitives.reduction import Reduction
 
 
 @operator()

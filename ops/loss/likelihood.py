@@ -10,8 +10,8 @@ from clprim.ops.loss.reduced import Loss, check_floats
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import real
 from clprim.ops.shared.sums import added
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
 
 # A variance below the least one counts as that; as in PyTorch its slope is then that at the least.
 _VARIANCE = "typeof_y0 d = x0 - x2; typeof_y0 v = x1 < w0 ? w0 : x1; "

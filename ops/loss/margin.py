@@ -19,7 +19,7 @@ from clprim.ops.norm.moments import spread_view
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of, real
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 # --- one right class -----------------------------------------------------------------------------
 

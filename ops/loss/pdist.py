@@ -15,7 +15,7 @@ from clprim.ops.loss.reduced import check_floats
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape
 from clprim.ops.shared.strings import lower_bound
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 
 @operator(torch="_pdist_forward", sample="x[:, :, 0, 0]")

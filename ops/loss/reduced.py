@@ -15,8 +15,8 @@ from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.sums import added
 from clprim.plan.strides import broadcast_shapes
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
 
 REDUCTIONS = ("mean", "sum", "none")
 

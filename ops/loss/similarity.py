@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError
 from clprim.gradients.reduction import ReductionGradient
@@ -16,7 +16,7 @@ from clprim.ops.shared.arguments import check_shape, dtype_of, real
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.sums import added
 from clprim.plan.strides import broadcast_shapes
-from clprim.reduction import Reduction
+from clprim.primitives.reduction import Reduction
 
 # Of two vectors: their product, and their squares.
 _PRODUCTS = "y0 = x0 * x1; y1 = x0 * x0; y2 = x1 * x1;"

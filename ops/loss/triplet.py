@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array, view_of
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.gradients.reduction import ReductionGradient
@@ -25,7 +25,7 @@ from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import added
-from clprim.reduction import Reduction
+from clprim.primitives.reduction import Reduction
 
 
 @operator(sample='x, x, x, reduction="none"')

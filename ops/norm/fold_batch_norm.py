@@ -13,7 +13,7 @@ from clprim.ops.norm.moments import statistics_dtype
 from clprim.ops.reduction.reduce import all as all_of
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import real
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 _can_fold = Pointwise("y0 = x0 + w0 > 0 && x0 + w0 < INFINITY;", result_type=bool, name="foldable")
 _is_finite = Pointwise("y0 = fabs(x0) < INFINITY;", result_type=bool, name="is_finite")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.norm.arguments import channels_of, check_floats
 from clprim.ops.norm.batch_norm import batch_norm

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.gradients.grouped import GroupedGradient
 from clprim.ops.norm.arguments import (

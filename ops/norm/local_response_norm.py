@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_array, view_of
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import ShapeError, quoted
 from clprim.ops.norm.arguments import (
@@ -21,8 +21,8 @@ from clprim.ops.norm.moments import statistics_dtype
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import real
 from clprim.plan.strides import dense_strides, memory_order
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
 
 _sum = Reduction("y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", name="lrn_window")

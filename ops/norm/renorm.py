@@ -8,7 +8,7 @@ from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError
-from clprim.grouped import Grouped
+from clprim.primitives.grouped import Grouped
 from clprim.ops.loss.distance import norm_order
 from clprim.ops.norm.arguments import check_gradient
 from clprim.ops.optim.lists import not_negative

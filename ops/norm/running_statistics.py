@@ -10,7 +10,7 @@ from clprim.call.arguments import check_aliases, check_array
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.norm.arguments import check_vector
 from clprim.ops.shared.arguments import is_array, real
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import current_device
 
 _count = Pointwise("y0 = x0 + 1;", name="count_batch")

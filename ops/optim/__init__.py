@@ -1,6 +1,6 @@
 """Optimizers: one step on lists of arrays, in place on parameters and state."""
 
-from clprim.call.validation import check_arguments
+from clprim.arrays.validation import check_arguments
 from clprim.ops.optim.adagrad import adagrad
 from clprim.ops.optim.adam import adam, adamw
 from clprim.ops.optim.clip import clip_grad_norm, clip_grad_value

@@ -7,7 +7,7 @@ from functools import lru_cache
 from clprim.dtypes import is_integer
 from clprim.errors import ShapeError, quoted
 from clprim.ops.optim.lists import Lists, gradient_sign, lists, not_negative, run_all
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 __all__ = ["adagrad"]
 

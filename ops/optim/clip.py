@@ -10,13 +10,13 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import promote
 from clprim.errors import ShapeError
 from clprim.ops.optim.lists import Lists, gathered, lists, not_negative, run_all
 from clprim.ops.shared.arguments import real
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
 
 __all__ = ["clip_grad_norm", "clip_grad_value"]
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from clprim.errors import ShapeError, quoted
 from clprim.ops.optim.lists import Lists, fraction, gradient_sign, lists, not_negative, run_all
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 __all__ = ["lion"]
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from clprim.errors import ShapeError
 from clprim.ops.optim.lists import Lists, gradient_sign, lists, not_negative, run_all
 from clprim.ops.shared.arguments import real
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 __all__ = ["sgd"]
 

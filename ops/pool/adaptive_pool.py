@@ -14,7 +14,7 @@ import numpy as np
 
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import empty
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import is_integer, value_dtype
 from clprim.errors import ShapeError, quoted
 from clprim.ops.pool.avg_pool import mean_pool

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import is_integer
 from clprim.errors import ShapeError, quoted
 from clprim.ops.pool.windows import (

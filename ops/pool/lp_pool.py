@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import value_dtype
 from clprim.ops.pool.avg_pool import divisor_of
 from clprim.ops.pool.windows import Borders, Numbers, Windows, check_floats, windows

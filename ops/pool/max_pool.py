@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, view_of
-from clprim.call.lines import take_lines
-from clprim.call.repeat import repeatable
+from clprim.primitives.lines import take_lines
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.pool.pairs import sliding

@@ -8,7 +8,7 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.call.arguments import as_shape
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.pool.max_pool import check_indices, gathered
 from clprim.ops.pool.windows import Numbers, Windows, numbers, windows

@@ -15,7 +15,7 @@ from clprim.ops.product.matmul import linear, linear_backward, matmul
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, check_shape
 from clprim.ops.shared.strings import kernel
-from clprim.reduction import Reduction
+from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
 
 _PAIRS = "y0 = (typeof_y0)x0 * x1;"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import value_dtype
 from clprim.errors import ShapeError
 from clprim.ops.reduction.extrema import argmax

@@ -13,7 +13,7 @@ from clprim.arrays.array import Array, view_of
 from clprim.call.forms import register_form
 from clprim.call.packed import matrix_of
 from clprim.call.primitive import Request, Target
-from clprim.call.product import Contracted, ContractionPrimitive, contract
+from clprim.primitives.product import Contracted, ContractionPrimitive, contract
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, quoted
 from clprim.ops.product.arguments import (
@@ -36,7 +36,7 @@ from clprim.plan.strides import (
     broadcast_strides,
     dense_strides,
 )
-from clprim.reduction import Reduction
+from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
 
 

@@ -16,8 +16,8 @@ from clprim.ops.shared.dims import one_dim
 from clprim.ops.shared.strings import kernel, places
 from clprim.ops.shared.sums import added
 from clprim.plan.strides import broadcast_shapes
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
 
 
 @operator(sample="x, x, 1")

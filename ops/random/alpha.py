@@ -11,7 +11,7 @@ from clprim.ops.elementwise.operators import leaky_relu, leaky_relu_backward
 from clprim.ops.random.dropout import channel_factors, probability, stateful
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, check_shape, real
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state
 
 # What selu tends to: Klambauer et al., Self-Normalizing Neural Networks, 2017.

@@ -10,7 +10,7 @@ from clprim.errors import ShapeError
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, real
 from clprim.ops.shared.ranks import of_rank
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state
 
 _dropout = Pointwise("y0 = rand() < w0 ? 0 : x0 * w1;", name="dropout")

@@ -9,7 +9,7 @@ from typing import Any
 
 from clprim.ops.elementwise.formulas import sigmoid_of
 from clprim.ops.elementwise.table import ROWS
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 #: How many gates a cell has.
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}

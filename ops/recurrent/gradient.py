@@ -12,7 +12,7 @@ from clprim.ops.recurrent.cells import step_back
 from clprim.ops.recurrent.layers import Line, Saved, copy_to
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.shared.arguments import dtype_of
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 _ADD = Pointwise("y0 = x0 + x1;", name="add")
 

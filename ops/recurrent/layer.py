@@ -11,7 +11,7 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty, zeros
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.elementwise.binary import add
 from clprim.ops.elementwise.table import ROWS
@@ -20,7 +20,7 @@ from clprim.ops.product.matmul import linear
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, check_shape, real
 from clprim.ops.shared.strings import kernel
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 #: Activations: a string, the defaults of its numbers, and what no one sets.
 ACTIVATIONS: dict[str, tuple[str, tuple[float, ...], tuple[float, ...]]] = {

@@ -19,7 +19,7 @@ from clprim.ops.random.dropout import dropout as drop
 from clprim.ops.recurrent.cells import GATES, cell
 from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.dims import whole
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.randomness import State
 
 copy_to = Pointwise("y0 = x0;", name="copy")

@@ -15,7 +15,7 @@ from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import Axis, Operator, dtype_of
 from clprim.ops.shared.dims import named_once
 from clprim.plan.strides import reduced_axes
-from clprim.reduction import Reduction
+from clprim.primitives.reduction import Reduction
 
 # x != x holds for NaN alone: it is taken where it comes, and then nothing is greater.
 _amax: Operator = Reduction(

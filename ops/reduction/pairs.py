@@ -15,8 +15,8 @@ from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating
 from clprim.ops.shared.sums import added
-from clprim.pairs import Pairs
-from clprim.reduction import Reduction
+from clprim.primitives.pairs import Pairs
+from clprim.primitives.reduction import Reduction
 
 # Whole numbers that a float32 tells apart.
 _EXACT = 1 << 24

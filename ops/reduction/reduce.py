@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from clprim.arrays import arithmetic
+from clprim.primitives import arithmetic
 from clprim.arrays.array import Array
 from clprim.call.arguments import as_results, check_aliases, check_array, check_out
 from clprim.dtypes import AnyDType, as_dtype, value_dtype
@@ -24,7 +24,7 @@ from clprim.ops.shared.arguments import Axis, Operator, by_kind, check_floating,
 from clprim.ops.shared.dims import named_once
 from clprim.ops.shared.exponentials import exponentials
 from clprim.plan.strides import reduced_axes
-from clprim.reduction import Reduction
+from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
 
 # --- sums and products ---------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from clprim.ops.shared.arguments import Axis, Operator, check_floating, check_sh
 from clprim.ops.shared.dims import named_once
 from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import products
-from clprim.reduction import Reduction
+from clprim.primitives.reduction import Reduction
 
 _nansum: Operator = Reduction(
     "y0 = x0 == x0 ? x0 : 0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", name="nansum"

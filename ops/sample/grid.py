@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from clprim.arrays.array import Array, view_of
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.pool.windows import check_floats
@@ -18,7 +18,7 @@ from clprim.ops.sample.taps import cubic_slopes, cubic_weights
 from clprim.ops.shared.arguments import Operator, check_shape
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
-from clprim.reduction import Reduction
+from clprim.primitives.reduction import Reduction
 
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")

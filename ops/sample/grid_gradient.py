@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import value_dtype
 from clprim.ops.index.taking import runs
 from clprim.ops.pool.windows import check_floats

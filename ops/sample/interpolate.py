@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.pool.adaptive_pool import (
     adaptive_avg_pool1d,

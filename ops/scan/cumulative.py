@@ -13,7 +13,7 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, dtype_of
 from clprim.ops.shared.dims import one_axis
-from clprim.scan import Scan
+from clprim.primitives.scan import Scan
 
 # --- sums and products ---------------------------------------------------------------------------
 

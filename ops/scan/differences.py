@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clprim.arrays import arithmetic
+from clprim.primitives import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import zeros
 from clprim.dtypes import AnyDType, value_dtype
@@ -25,9 +25,9 @@ from clprim.ops.shared.arguments import (
 from clprim.ops.shared.dims import named_once, one_dim, whole
 from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import added
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
-from clprim.scan import Scan
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
+from clprim.primitives.scan import Scan
 
 
 @operator(numpy="diff(x, /, n=1, axis=-1, *, prepend=None, append=None)")

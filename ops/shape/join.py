@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from clprim.arrays import arithmetic
+from clprim.primitives import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import asarray
-from clprim.call.pieces import put_together
-from clprim.call.repeat import repeatable
+from clprim.primitives.pieces import put_together
+from clprim.graph.repeat import repeatable
 from clprim.dtypes import promote
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.gather import index_select

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from clprim.arrays import arithmetic
+from clprim.primitives import arithmetic
 from clprim.arrays.array import Array, view_of
-from clprim.call.pieces import put_together
-from clprim.call.repeat import repeatable
+from clprim.primitives.pieces import put_together
+from clprim.graph.repeat import repeatable
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of, number

@@ -17,7 +17,7 @@ from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.plan.strides import is_channels_last
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 Shape = tuple[int, ...]
 

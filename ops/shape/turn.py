@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from clprim.arrays import arithmetic
+from clprim.primitives import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import zeros
-from clprim.call.pieces import put_together
-from clprim.call.repeat import repeatable
+from clprim.primitives.pieces import put_together
+from clprim.graph.repeat import repeatable
 from clprim.errors import ShapeError, quoted
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of

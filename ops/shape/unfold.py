@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clprim.arrays.array import Array, view_of
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.errors import ShapeError, quoted
 from clprim.ops.pool.windows import Borders, Numbers, Windows, borders, numbers
 from clprim.ops.registry import operator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.arrays.array import Array, new_array
-from clprim.call.validation import counted
+from clprim.arrays.validation import counted
 from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 
 @lru_cache(maxsize=1024)

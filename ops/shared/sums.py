@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.dtypes import AnyDType, value_dtype
-from clprim.reduction import Reduction
+from clprim.primitives.reduction import Reduction
 
 
 def added(terms: int) -> dict[str, Any]:

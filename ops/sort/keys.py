@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
-from clprim.call.order import first_of_keys, order_of_keys
+from clprim.primitives.order import first_of_keys, order_of_keys
 from clprim.dtypes import AnyDType
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 _FLOAT = """
     {word} bits = as_{word}(x0 == 0 ? ({real})0 : ({real})x0);  // -0 is 0

@@ -16,7 +16,7 @@ from clprim.ops.shared.arguments import check_floating, dtype_of, is_array
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.strings import kernel, places
 from clprim.ops.sort.sort import in_order, sort, without
-from clprim.scan import Scan
+from clprim.primitives.scan import Scan
 
 
 @overload

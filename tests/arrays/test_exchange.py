@@ -9,7 +9,7 @@ from support import BFLOAT16, DTYPES, aligned, equal, numbers
 import clprim as cp
 from clprim.arrays import exchange
 from clprim.arrays.host import host_view
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.errors import DeviceError, DTypeError, ExchangeError
 
 pytestmark = pytest.mark.usefixtures("unoptimised")

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import clprim as cp
-from clprim import ops, pointwise
+from clprim import ops
+from clprim.primitives import pointwise
 from clprim.errors import ShapeError
 from clprim.plan.strategy import Family
 

@@ -80,7 +80,7 @@ def test_examples_of_a_module(name, monkeypatch):
 
 def test_there_are_pages_and_modules():
     assert {"README.md", "guide.md", "language.md"} <= {page.name for page in PAGES}
-    assert {"clprim.pointwise", "clprim.ops.reduction.reduce"} <= set(MODULES)
+    assert {"clprim.primitives.pointwise", "clprim.ops.reduction.reduce"} <= set(MODULES)
 
 
 def test_one_place_says_that_strings_are_code():

@@ -12,7 +12,7 @@ import clprim as cp
 from bench.torture.graphs.program import Program
 from clprim.graph.check import SUMS, Units, allowed, difference
 from clprim.graph.graph import Graph
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 
 # What smooth functions make of the roundings of their first lines, of the largest number.
 _SMOOTH = {"float16": 100.0, "float32": 8192.0, "float64": 2.0**13}

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any, TypeGuard
 
-from clprim.call.block import Settings, block
+from clprim.primitives.block import Settings, block
 from clprim.call.primitive import NoPlanError
-from clprim.call.product import ContractionPrimitive
+from clprim.primitives.product import ContractionPrimitive
 from clprim.errors import ClprimError
 from clprim.graph.graph import Graph, Node, Uses, buffer_of, planned
 from clprim.graph.passes.elementwise import lone_producer

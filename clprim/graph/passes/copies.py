@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clprim.call.primitive import NoPlanError
-from clprim.call.product import ContractionPrimitive
+from clprim.primitives.product import ContractionPrimitive
 from clprim.errors import ClprimError
 from clprim.graph.graph import Buffer, Graph, Node, Uses, planned, replanned, same_place
 from clprim.graph.passes.elementwise import lone_producers, movable, pointwise

@@ -18,7 +18,7 @@ from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned, sa
 from clprim.graph.passes.moves import fills_part
 from clprim.graph.passes.strings import block, both_preambles, fresh, joined
 from clprim.graph.passes.views import in_shape
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device
 
 # Arrays of one kernel: with more, addresses spill registers and drivers refuse.

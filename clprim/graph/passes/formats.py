@@ -19,16 +19,16 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from clprim.call.gate import GatePrimitive
-from clprim.call.pieces import PiecesPrimitive
-from clprim.call.product import ContractionPrimitive
+from clprim.primitives.gate import GatePrimitive
+from clprim.primitives.pieces import PiecesPrimitive
+from clprim.primitives.product import ContractionPrimitive
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, replanned
 from clprim.graph.passes.moves import moves_of
 from clprim.graph.relocation import Relocation, relocation
-from clprim.grouped import Grouped
+from clprim.primitives.grouped import Grouped
 from clprim.plan.strides import Operand, dense_strides
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import Device
 
 _CHANNELS, _LAST = 1, (0, 2, 3, 1)

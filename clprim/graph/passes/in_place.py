@@ -14,7 +14,7 @@ adds up in another order.
 
 from __future__ import annotations
 
-from clprim.call.lines import takes_lines
+from clprim.primitives.lines import takes_lines
 from clprim.graph.graph import Buffer, Graph, buffer_of, same_place
 from clprim.graph.passes.moves import Entries, Entry, Move, Moves, moves_of, overlap
 from clprim.graph.relocation import Relocation, relocation, source_of

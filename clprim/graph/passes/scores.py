@@ -23,7 +23,7 @@ from clprim.graph.passes.moves import moves_of
 from clprim.graph.passes.views import in_bytes
 from clprim.graph.store import kept_with
 from clprim.plan.strides import Operand, dense_strides
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device
 
 

@@ -20,7 +20,7 @@ from clprim.graph.passes.groups import primitive_of
 from clprim.graph.passes.strings import block, both_preambles, joined
 from clprim.language.combine import is_selection
 from clprim.plan.strides import Operand
-from clprim.reduction import Options, Reduction, keep_axes
+from clprim.primitives.reduction import Options, Reduction, keep_axes
 from clprim.runtime.device import Device
 
 # Partials of one kernel: with more they spill registers.

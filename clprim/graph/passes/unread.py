@@ -8,7 +8,7 @@ from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned
 from clprim.graph.passes.elementwise import kind_of, pointwise
 from clprim.graph.passes.strings import block, fresh, joined
 from clprim.language.unused import without_unused
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device
 
 

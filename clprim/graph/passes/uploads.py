@@ -8,7 +8,7 @@ import numpy as np
 
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, planned
 from clprim.plan.strides import Operand
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device
 
 _COPY = Pointwise("y0 = x0;", name="upload")

@@ -9,7 +9,7 @@ from clprim.call.primitive import NoPlanError
 from clprim.errors import ClprimError
 from clprim.graph.graph import Node, planned
 from clprim.plan.strides import Operand, broadcast_strides, broadcasts_to
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device
 
 

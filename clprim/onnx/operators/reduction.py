@@ -11,7 +11,7 @@ from clprim import ops
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.table import Number, Numbers, handler
 from clprim.onnx.values import BOOL, BYTE, INT64, filled, is_float
-from clprim.reduction import Reduction
+from clprim.primitives.reduction import Reduction
 
 
 def _wide(x: Any) -> Any:

@@ -10,7 +10,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.ops.elementwise.row import Row, gradient, gradient_of_result
 from clprim.ops.elementwise.table import ROWS
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.torch.kernels.elementwise import (
     apply,
     as_given,

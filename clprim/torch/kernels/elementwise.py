@@ -15,7 +15,7 @@ from clprim.dtypes import adapted
 from clprim.functions.shape import broadcast_to
 from clprim.ops.elementwise.row import Row
 from clprim.ops.elementwise.table import PAIRS, ROWS
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.torch.copying import cast, check_target
 from clprim.torch.layout import seldom, turned
 from clprim.torch.memory import Number, kind_of, numpy_dtype

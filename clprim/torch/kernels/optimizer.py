@@ -12,7 +12,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.ops.optim.flat import not_finite
 from clprim.ops.optim.lists import lists, run_all
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.torch import private
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import array_of

@@ -15,7 +15,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.ops.recurrent.cells import OF_SUMS
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.torch import private
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import kind_of

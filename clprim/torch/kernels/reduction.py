@@ -13,7 +13,7 @@ import torch
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, value_dtype
-from clprim.reduction import Reduction
+from clprim.primitives.reduction import Reduction
 from clprim.torch.agreeing import axes_of
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply, floating

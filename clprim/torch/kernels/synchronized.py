@@ -16,7 +16,7 @@ from clprim.ops.norm.arguments import channel_view
 from clprim.ops.norm.batch_norm import reduced_axes
 from clprim.ops.norm.batch_norm_gradient import parameter_sums
 from clprim.ops.norm.moments import flat_view, moments
-from clprim.reduction import Reduction
+from clprim.primitives.reduction import Reduction
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import kind_of

@@ -18,7 +18,7 @@ from clprim.call.forms import Form, register_form
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes, weaken
 from clprim.call.signature import outputs_of, told_apart
-from clprim.call.strings import Strings
+from clprim.primitives.strings import Strings
 from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import register
 from clprim.language.grouped import define_grouped
@@ -256,7 +256,7 @@ class Grouped(Strings):
         outs: Sequence[Any],
         options: Options,
     ) -> None:
-        """See `clprim.call.strings.Strings.check`; values of groups to be written come last."""
+        """See `clprim.primitives.strings.Strings.check`; values of groups to be written come last."""
         kept = [n for n, given in enumerate(options.keep) if given]
         own = len(outs) - len(kept)
         super().check(device, arrays, numbers, outs[:own], options)

@@ -9,7 +9,7 @@ import pytest
 
 import clprim as cp
 from clprim import functions, ops
-from clprim.call import validation
+from clprim.arrays import validation
 
 FUNCTIONS = {
     f"{name}.{n}": getattr(module, n)

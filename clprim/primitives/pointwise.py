@@ -13,8 +13,8 @@ from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes, weaken
 from clprim.call.signature import outputs_of
-from clprim.call.strings import Strings
-from clprim.call.validation import flag
+from clprim.primitives.strings import Strings
+from clprim.arrays.validation import flag
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, shorten, titled
 from clprim.gradients.kernels import make, register

@@ -8,7 +8,7 @@ from support import aligned, equal, numbers
 
 import clprim as cp
 from clprim import ops
-from clprim.call.repeat import repeatable
+from clprim.graph.repeat import repeatable
 from clprim.call.signature import Calls
 from clprim.runtime import tracing
 

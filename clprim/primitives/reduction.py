@@ -11,13 +11,13 @@ from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.call.arguments import check_aliases, check_once, check_out, result_dtypes
 from clprim.call.forms import register_form
-from clprim.call.partials import default_partials, default_results
+from clprim.primitives.partials import default_partials, default_results
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes, weaken
-from clprim.call.scaling import scale_numbers, scale_results, scale_signature
+from clprim.primitives.scaling import scale_numbers, scale_results, scale_signature
 from clprim.call.signature import outputs_of, told_apart
-from clprim.call.strings import Strings
-from clprim.call.validation import flag
+from clprim.primitives.strings import Strings
+from clprim.arrays.validation import flag
 from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import make, register
 from clprim.language.definition import define_reduction
@@ -260,7 +260,7 @@ class Reduction(Strings):
         outs: Sequence[Any],
         options: tuple[Any, ...],
     ) -> None:
-        """See `clprim.call.strings.Strings.check`; numbers of alpha and beta come last."""
+        """See `clprim.primitives.strings.Strings.check`; numbers of alpha and beta come last."""
         super().check(device, arrays, self._own(numbers, Options(*options)), outs, options)
 
     def _own(self, numbers: Sequence[Any], options: Options) -> Sequence[Any]:

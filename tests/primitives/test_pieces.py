@@ -10,7 +10,7 @@ from support import BFLOAT16
 
 import clprim as cp
 from clprim import ops
-from clprim.call.pieces import put_together
+from clprim.primitives.pieces import put_together
 from clprim.plan.index.pieces import Diagonal, plan_pieces
 
 FLOATS = [np.float32, np.float64, np.float16, np.uint8]

@@ -13,8 +13,8 @@ from clprim.arrays.array import Array
 from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.language.definition import is_taken
 from clprim.language.traced import Traced, reads, trace, write
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
 
 if TYPE_CHECKING:
     from clprim.gradients.pointwise import PointwiseGradient

@@ -16,8 +16,8 @@ from clprim.arrays.expressions import GRADIENTS, SIGNS, comparison, renamed, sta
 from clprim.arrays.operators import Arithmetic, Operators
 from clprim.dtypes import NO_ARRAY, AnyDType, require_real
 from clprim.errors import DTypeError, OverlapError, quoted, upload_hint
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
+from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
 
 # Operands are converted to the result's type first, as NumPy's universal functions do.

@@ -14,12 +14,12 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import zeros
 from clprim.call.arguments import check_aliases, check_array, check_out, result_dtypes
 from clprim.call.forms import register_form
-from clprim.call.partials import default_partials, default_results
+from clprim.primitives.partials import default_partials, default_results
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import check_count, scalar_dtypes, weaken
 from clprim.call.signature import outputs_of, told_apart
-from clprim.call.strings import Strings
-from clprim.call.validation import flag
+from clprim.primitives.strings import Strings
+from clprim.arrays.validation import flag
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.language.definition import ReductionDefinition, define_reduction, texts
@@ -34,7 +34,7 @@ from clprim.plan.strides import (
     memory_order,
     normalize_axis,
 )
-from clprim.pointwise import Pointwise
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device, current_device
 from clprim.traits import DeviceTraits
 
@@ -244,7 +244,7 @@ class Scan(Strings):
         outs: Sequence[Any],
         options: Options,
     ) -> None:
-        """See `clprim.call.strings.Strings.check`; marks are no array of the strings."""
+        """See `clprim.primitives.strings.Strings.check`; marks are no array of the strings."""
         super().check(device, arrays[: len(arrays) - options.marked], numbers, outs, options)
 
     def problem(self, request: Request, target: Target) -> Scanned:

@@ -1,0 +1,1 @@
+"""What launches: the kernels that users define, and those that operators are made of."""

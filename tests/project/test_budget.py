@@ -1,0 +1,170 @@
+"""What the house may hold: figures that only fall, or rise with a capability and its reason.
+
+`python tests/project/test_budget.py` prints today's.
+"""
+
+import ast
+import io
+import tokenize
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = (".py", ".pyi", ".jinja", ".cl")
+# Lines of rooms: what is not named is part of the room above it.
+LINES = {
+    "bench": 17_100,
+    "templates": 10_420,
+    "ops": 26_600,
+    "clprim": 69_850,
+    "clprim/language": 10_420,
+    "clprim/plan": 18_770,
+    "clprim/runtime": 4_080,
+    "clprim/arrays": 2_360,
+    "clprim/call": 1_080,
+    "clprim/primitives": 3_190,
+    "clprim/gradients": 2_810,
+    "clprim/graph": 7_710,
+    "clprim/functions": 1_440,
+    "clprim/torch": 8_890,
+    "clprim/onnx": 4_320,
+    "tests": 60_800,
+}
+# Files of clprim and ops that say an operator: define, import, look up or name it in a string.
+PLACES = {"conv2d": 18, "softmax": 12, "sort": 10, "relu": 9, "layer_norm": 7}
+# Formulas of activations, which rows of ops/elementwise/table.py have.
+FORMULAS = ("tanh(", "exp(-", "erf(", "log1p(exp")
+LONGEST, PARAMETERS, FORMULA_FILES, THREE_TIMES = 86, 87, 16, 32
+
+
+def files(*rooms, ending=".py"):
+    for room in rooms:
+        yield from sorted(p for p in (ROOT / room).rglob(f"*{ending}") if p.is_file())
+
+
+@cache
+def source(path):
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def tree(path):
+    return ast.parse(source(path))
+
+
+def functions(*rooms):
+    for path in files(*rooms):
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield path, node
+
+
+def lines(room):
+    found = [p for ending in CODE for p in files(room, ending=ending) if "golden" not in p.parts]
+    return sum(len(source(p).splitlines()) for p in found)
+
+
+@cache
+def docstrings(path):
+    """Where the docstrings of a file begin."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [n for n in ast.walk(tree(path)) if isinstance(n, kinds) and ast.get_docstring(n)]
+    return {node.body[0].lineno for node in nodes}
+
+
+def code_lines(path, node):
+    """Lines of a function that hold code: no docstring, comment or blank line."""
+    text = source(path).splitlines()[node.lineno - 1 : node.end_lineno]
+    doc = node.body[0] if ast.get_docstring(node) else None
+    prose = doc.end_lineno - doc.lineno + 1 if doc else 0
+    return sum(bool(line.strip()) and line.strip()[0] != "#" for line in text) - prose
+
+
+def parameters(node):
+    given = node.args
+    return len([*given.posonlyargs, *given.args, *given.kwonlyargs])
+
+
+def says(path, word):
+    """Whether a file's code has an operator's name, beside methods of other things."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef) and node.name == word:
+            return True
+        if isinstance(node, ast.ImportFrom) and word in [a.name for a in node.names]:
+            return True
+        if isinstance(node, ast.Attribute) and node.attr == word:
+            owner = node.value
+            if isinstance(owner, ast.Name) and owner.id in ("ops", "F"):
+                return True
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words = node.value.replace(".", " ").replace(",", " ").split()
+            if word in words and len(words) < 200 and node.lineno not in docstrings(path):
+                return True
+    return False
+
+
+def strings(path):
+    """String tokens of a file that are no docstrings."""
+    known = docstrings(path)
+    for token in tokenize.generate_tokens(io.StringIO(source(path)).readline):
+        if token.type == tokenize.STRING and token.start[0] not in known:
+            yield token.string
+
+
+def places(word):
+    return [p.relative_to(ROOT).as_posix() for p in files("clprim", "ops") if says(p, word)]
+
+
+def longest():
+    return max((code_lines(p, n), n.name, p.name) for p, n in functions("clprim", "ops"))
+
+
+def crowded():
+    return [n.name for _, n in functions("clprim", "ops") if parameters(n) >= 10]
+
+
+def formula_files():
+    found = [p for p in files("clprim", "ops") if p.parts[-2:] != ("elementwise", "table.py")]
+    found = [p for p in found if any(f in s for s in strings(p) for f in FORMULAS)]
+    return [p.relative_to(ROOT).as_posix() for p in found]
+
+
+def names_three_times():
+    names = Counter(p.name for p in files("clprim", "ops"))
+    return sorted(n for n, count in names.items() if count > 2 and n != "__init__.py")
+
+
+@pytest.mark.parametrize("room", LINES)
+def test_lines(room):
+    assert lines(room) <= LINES[room]
+
+
+@pytest.mark.parametrize("word", PLACES)
+def test_places_that_know_an_operator(word):
+    assert len(places(word)) <= PLACES[word], places(word)
+
+
+def test_functions():
+    assert longest() <= (LONGEST, "~")
+    assert len(crowded()) <= PARAMETERS, crowded()
+
+
+def test_formulas_of_activations_are_rows():
+    assert len(formula_files()) <= FORMULA_FILES, formula_files()
+
+
+def test_names_of_files():
+    assert len(names_three_times()) <= THREE_TIMES, names_three_times()
+
+
+if __name__ == "__main__":
+    for room in LINES:
+        print(f"{room:20} {lines(room):7,}")
+    for word in PLACES:
+        print(f"{word:20} {len(places(word)):7}  {' '.join(places(word))}")
+    print("longest", longest(), "crowded", len(crowded()))
+    print("formulas", len(formula_files()), formula_files())
+    print("three times", len(names_three_times()), names_three_times())
