@@ -32,7 +32,6 @@ from numpy import (
 )
 
 from clprim import random
-from clprim.primitives import arithmetic as _arithmetic  # noqa: F401 - gives arrays their operators
 from clprim.arrays.array import Array
 from clprim.arrays.creation import (
     array,
@@ -59,16 +58,17 @@ from clprim.errors import (
     ShapeError,
 )
 from clprim.gradients.check import check_gradient
-from clprim.primitives.grouped import Grouped
 from clprim.options import options
+from clprim.primitives import arithmetic as _arithmetic  # noqa: F401 - gives arrays their operators
+from clprim.primitives.grouped import Grouped
 from clprim.primitives.pairs import Pairs
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
+from clprim.primitives.scan import Scan
+from clprim.primitives.traced import elementwise, reduction
 from clprim.runtime.device import Device, current_device, devices, on, set_device, synchronize
 from clprim.runtime.profile import profile
 from clprim.runtime.stats import stats
-from clprim.primitives.scan import Scan
-from clprim.primitives.traced import elementwise, reduction
 
 if TYPE_CHECKING:
     from clprim.functions.creation import *  # noqa: F403

@@ -24,13 +24,13 @@ import pyopencl.array as cl_array
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
-from clprim.primitives.order import order_of_keys
 from clprim.arrays.validation import checked
 from clprim.dtypes import AnyDType, as_dtype, is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
+from clprim.primitives.order import order_of_keys
 from clprim.primitives.pointwise import Pointwise
-from clprim.runtime.randomness import State, at, get_state, set_state
 from clprim.primitives.scan import Scan
+from clprim.runtime.randomness import State, at, get_state, set_state
 
 __all__ = [
     "State",

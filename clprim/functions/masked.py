@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from clprim import ops
-from clprim.primitives.arithmetic import copy
 from clprim.arrays.array import Array
 from clprim.errors import DefinitionError, ShapeError
 from clprim.functions.shape import broadcast_to
 from clprim.ops.shared.arguments import dtype_of
 from clprim.plan.strides import broadcasts_to
+from clprim.primitives.arithmetic import copy
 
 #: Of operators: what stands for an element that is not taken, and what joins ``initial``; neither
 #: a greatest nor a least element has one of the first.

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from clprim import ops
-from clprim.primitives import arithmetic
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, is_integer, promote, value_dtype
 from clprim.errors import DTypeError
@@ -16,6 +15,7 @@ from clprim.functions.elementwise import isclose
 from clprim.ops.shared.arguments import dtype_of, is_array
 from clprim.ops.shared.dims import one_axis
 from clprim.plan.strides import normalize_axes
+from clprim.primitives import arithmetic
 from clprim.primitives.reduction import Reduction
 
 

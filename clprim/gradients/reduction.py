@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.creation import full
-from clprim.call.arguments import check_once
 from clprim.arrays.validation import flag
+from clprim.call.arguments import check_once
 from clprim.errors import ShapeError
 from clprim.gradients.arguments import (
     Given,

@@ -17,13 +17,13 @@ import pyopencl as cl
 
 from clprim.arrays.array import array_over
 from clprim.arrays.memory import allocate_workspace
-from clprim.primitives.product import ContractionPrimitive
 from clprim.errors import ClprimError, DefinitionError, quoted
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, same_place
 from clprim.graph.replay import Replay
 from clprim.graph.steps import enqueue, steps_of
 from clprim.graph.text import call_text
 from clprim.plan.strides import Operand
+from clprim.primitives.product import ContractionPrimitive
 from clprim.runtime import randomness
 from clprim.runtime.device import Device
 

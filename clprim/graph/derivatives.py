@@ -7,16 +7,16 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array, array_over, new_array
-from clprim.primitives.pieces import PiecesPrimitive
 from clprim.call.primitive import run
 from clprim.errors import DefinitionError
 from clprim.gradients.arguments import is_floating
 from clprim.graph.backward import DERIVATIVES, Call, Derivative
 from clprim.graph.graph import Node
+from clprim.plan.strides import Operand, dense_strides, memory_order
 from clprim.primitives.grouped import Grouped
 from clprim.primitives.grouped import Options as GroupedOptions
 from clprim.primitives.pairs import Pairs
-from clprim.plan.strides import Operand, dense_strides, memory_order
+from clprim.primitives.pieces import PiecesPrimitive
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Options as ReductionOptions
 from clprim.primitives.reduction import Reduction

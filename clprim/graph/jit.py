@@ -14,8 +14,8 @@ from types import MethodType
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.call.packed import PackedWeight
 from clprim.arrays.validation import flag
+from clprim.call.packed import PackedWeight
 from clprim.errors import DefinitionError, quoted
 from clprim.graph.arguments import Arguments, described
 from clprim.graph.compiled import Compiled

@@ -18,7 +18,6 @@ from clprim.call.forms import Form, register_form
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes, weaken
 from clprim.call.signature import outputs_of, told_apart
-from clprim.primitives.strings import Strings
 from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import register
 from clprim.language.grouped import define_grouped
@@ -33,6 +32,7 @@ from clprim.plan.strides import (
     memory_order,
     reduced_axes,
 )
+from clprim.primitives.strings import Strings
 from clprim.runtime.device import Device
 from clprim.traits import DeviceTraits
 

@@ -11,11 +11,9 @@ import numpy as np
 from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.call.arguments import check_aliases, check_out, check_side
-from clprim.primitives.partials import default_results
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes
 from clprim.call.signature import outputs_of
-from clprim.primitives.strings import Strings
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import register
 from clprim.language.pairs import define_pairs
@@ -23,7 +21,9 @@ from clprim.plan.kernel import Plan
 from clprim.plan.reduction.nested import plan_nested
 from clprim.plan.reduction.nested_code import Nested
 from clprim.plan.strides import Operand, broadcast_shapes, broadcast_strides, dense_strides
+from clprim.primitives.partials import default_results
 from clprim.primitives.reduction import Reduction
+from clprim.primitives.strings import Strings
 from clprim.traits import DeviceTraits
 
 if TYPE_CHECKING:

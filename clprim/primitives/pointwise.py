@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clprim import dtypes
 from clprim.arrays.array import Array
+from clprim.arrays.validation import flag
 from clprim.call.arguments import as_shape, check_aliases, check_out, result_dtypes
 from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes, weaken
 from clprim.call.signature import outputs_of
-from clprim.primitives.strings import Strings
-from clprim.arrays.validation import flag
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, shorten, titled
 from clprim.gradients.kernels import make, register
@@ -29,6 +28,7 @@ from clprim.plan.strides import (
     dense_strides,
     memory_order,
 )
+from clprim.primitives.strings import Strings
 from clprim.traits import DeviceTraits
 
 if TYPE_CHECKING:

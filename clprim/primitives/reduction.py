@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clprim import dtypes
 from clprim.arrays.array import Array
+from clprim.arrays.validation import flag
 from clprim.call.arguments import check_aliases, check_once, check_out, result_dtypes
 from clprim.call.forms import register_form
-from clprim.primitives.partials import default_partials, default_results
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes, weaken
-from clprim.primitives.scaling import scale_numbers, scale_results, scale_signature
 from clprim.call.signature import outputs_of, told_apart
-from clprim.primitives.strings import Strings
-from clprim.arrays.validation import flag
 from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import make, register
 from clprim.language.definition import define_reduction
@@ -35,6 +32,9 @@ from clprim.plan.strides import (
     reduced_axes,
 )
 from clprim.plan.table import Table
+from clprim.primitives.partials import default_partials, default_results
+from clprim.primitives.scaling import scale_numbers, scale_results, scale_signature
+from clprim.primitives.strings import Strings
 from clprim.runtime.device import Device
 from clprim.traits import DeviceTraits
 

@@ -12,14 +12,12 @@ import numpy as np
 from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.arrays.creation import zeros
+from clprim.arrays.validation import flag
 from clprim.call.arguments import check_aliases, check_array, check_out, result_dtypes
 from clprim.call.forms import register_form
-from clprim.primitives.partials import default_partials, default_results
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import check_count, scalar_dtypes, weaken
 from clprim.call.signature import outputs_of, told_apart
-from clprim.primitives.strings import Strings
-from clprim.arrays.validation import flag
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.language.definition import ReductionDefinition, define_reduction, texts
@@ -34,7 +32,9 @@ from clprim.plan.strides import (
     memory_order,
     normalize_axis,
 )
+from clprim.primitives.partials import default_partials, default_results
 from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.strings import Strings
 from clprim.runtime.device import Device, current_device
 from clprim.traits import DeviceTraits
 

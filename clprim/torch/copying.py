@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from clprim.primitives.arithmetic import astype, copy
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
+from clprim.primitives.arithmetic import astype, copy
 from clprim.torch.memory import kind_of, numpy_dtype
 
 

@@ -15,11 +15,11 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from clprim.primitives.arithmetic import copy
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import asarray, empty
 from clprim.errors import DTypeError, ShapeError
 from clprim.plan.strides import dense_strides
+from clprim.primitives.arithmetic import copy
 from clprim.runtime.device import current_device, on
 from clprim.torch import private
 

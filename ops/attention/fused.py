@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from clprim.arrays.array import new_dense, view_of
-from clprim.primitives.attention import ATTENTION, FEW_QUERIES, GRADIENT, Causal, Shared
 from clprim.call.primitive import NoPlanError, Primitive, run
 from clprim.dtypes import AnyDType
 from clprim.plan.fused.attention_few import FEW, slices_of
 from clprim.plan.fused.attention_gradient import tiles_of
 from clprim.plan.strides import Operand
+from clprim.primitives.attention import ATTENTION, FEW_QUERIES, GRADIENT, Causal, Shared
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.randomness import State

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.graph.repeat import repeatable
 from clprim.errors import ShapeError
+from clprim.graph.repeat import repeatable
 from clprim.ops.elementwise.binary import add
 from clprim.ops.pool.windows import Numbers, numbers
 from clprim.ops.product.matmul import matmul

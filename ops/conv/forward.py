@@ -9,11 +9,10 @@ from typing import Any
 
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.formats import order_like
+from clprim.arrays.validation import checked
 from clprim.call.forms import register_form
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.primitive import Request, Target, request_of
-from clprim.primitives.product import Contracted, ContractionPrimitive, contract
-from clprim.arrays.validation import checked
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.language.epilogue import define_epilogue
@@ -44,6 +43,7 @@ from clprim.plan.conv.problem import Convolution
 from clprim.plan.epilogue import NO_EPILOGUE, Epilogue, is_position
 from clprim.plan.place import Place
 from clprim.plan.strides import Operand, is_channels_last
+from clprim.primitives.product import Contracted, ContractionPrimitive, contract
 from clprim.runtime.device import current_device
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from clprim.arrays.formats import order_like
 from clprim.call.arguments import check_array
-from clprim.primitives.block import NAME, Settings
 from clprim.call.forms import Form, register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target
 from clprim.dtypes import AnyDType
@@ -34,6 +33,7 @@ from clprim.plan.fused.residual_tiles import InvertedResidual
 from clprim.plan.kernel import Plan
 from clprim.plan.place import Place
 from clprim.plan.strides import Operand, dense_strides
+from clprim.primitives.block import NAME, Settings
 from clprim.runtime.device import Device
 from clprim.traits import DeviceTraits
 

@@ -10,7 +10,6 @@ from clprim.arrays.array import Array
 from clprim.arrays.formats import order_like
 from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target
-from clprim.primitives.product import Contracted, ContractionPrimitive, contract
 from clprim.errors import ShapeError
 from clprim.ops.conv.arguments import (
     batched,
@@ -34,6 +33,7 @@ from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.epilogue import Epilogue
 from clprim.plan.strides import is_channels_last
+from clprim.primitives.product import Contracted, ContractionPrimitive, contract
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.primitives.block import Settings
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.primitive import NoPlanError, run
 from clprim.ops.conv.forward import conv2d
 from clprim.ops.conv.fused_residual import ADD, BLOCK, adds
 from clprim.ops.conv.windows import Pair, keys
 from clprim.ops.registry import operator
+from clprim.primitives.block import Settings
 
 _CLIP = "y0 = clamp(y0, 0, 6);"
 

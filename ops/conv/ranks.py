@@ -11,7 +11,6 @@ from typing import Any
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.call.packed import matrix_of
-from clprim.primitives.product import contract
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError
 from clprim.ops.conv.arguments import (
@@ -46,6 +45,7 @@ from clprim.ops.shared.ranks import of_rank
 from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.epilogue import is_position
+from clprim.primitives.product import contract
 from clprim.runtime.device import current_device
 
 

@@ -9,7 +9,6 @@ from clprim.arrays.array import Array
 from clprim.arrays.formats import order_like
 from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target
-from clprim.primitives.product import Contracted, ContractionPrimitive, contract
 from clprim.ops.conv.arguments import (
     batched,
     bias_place,
@@ -34,6 +33,7 @@ from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.problem import Convolution
+from clprim.primitives.product import Contracted, ContractionPrimitive, contract
 
 
 @operator(gradient="`conv2d`, `conv2d_weight`", sample="x, empty((3, 2, 3, 3))")

@@ -16,8 +16,8 @@ from typing import Any
 
 from clprim.arrays.array import new_dense, view_of
 from clprim.call.packed import PackedWeight, matrix_of
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType
+from clprim.graph.repeat import repeatable
 from clprim.ops.conv.forward import conv2d
 from clprim.ops.conv.gradient import conv2d_weight
 from clprim.ops.conv.transpose import conv_transpose2d

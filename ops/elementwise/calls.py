@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from clprim.primitives.arithmetic import binary, copy
-from clprim.primitives.arithmetic import unary as arithmetic_of_one
 from clprim.arrays.array import Array
 from clprim.arrays.expressions import TRUTHS, renamed
 from clprim.dtypes import AnyDType, adapted, promote, scalar_dtype
@@ -17,6 +15,8 @@ from clprim.errors import DTypeError, ShapeError, upload_hint
 from clprim.ops.elementwise.row import SAME, Row, gradient, gradient_of_result
 from clprim.ops.shared.arguments import check_floating, dtype_of, is_array, number, operand, real
 from clprim.ops.shared.made import made
+from clprim.primitives.arithmetic import binary, copy
+from clprim.primitives.arithmetic import unary as arithmetic_of_one
 from clprim.primitives.pointwise import Pointwise
 
 # --- calls ---------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from typing import Any
 
 from clprim.arrays.array import Array, new_array
 from clprim.call.primitive import run
-from clprim.primitives.product import ContractionPrimitive
 from clprim.errors import DefinitionError
 from clprim.graph.backward import DERIVATIVES, Call, Derivative
 from clprim.graph.graph import Node
@@ -22,6 +21,7 @@ from clprim.plan.epilogue import is_position
 from clprim.plan.product.family import PRODUCTS
 from clprim.plan.strides import dense_strides, memory_order
 from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.product import ContractionPrimitive
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, view_of
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType, as_dtype
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.index.gather import WRAPPED, check_index, index_select
 from clprim.ops.index.scatter import index_copy
 from clprim.ops.norm.renorm import renorm

@@ -12,8 +12,8 @@ from typing import Any
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.call.arguments import check_out
-from clprim.graph.repeat import repeatable
 from clprim.errors import DTypeError, ShapeError
+from clprim.graph.repeat import repeatable
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import one_dim

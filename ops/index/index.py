@@ -10,9 +10,9 @@ import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.call.arguments import check_out
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.index.gather import WRAPPED, check_index
 from clprim.ops.index.scatter import index_add, index_copy
 from clprim.ops.registry import operator

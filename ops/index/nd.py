@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.graph.repeat import repeatable
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.index.gather import WRAPPED, check_index
 from clprim.ops.index.scatter import scatter, scatter_reduce
 from clprim.ops.registry import operator

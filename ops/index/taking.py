@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
-from clprim.primitives.lines import take_lines
-from clprim.primitives.order import order_of_keys
 from clprim.ops.index.gather import WRAPPED
 from clprim.ops.shared.arguments import is_array
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.strings import kernel, lower_bound, places
 from clprim.ops.sort.keys import with_axis
+from clprim.primitives.lines import take_lines
+from clprim.primitives.order import order_of_keys
 
 _UINT32 = np.dtype(np.uint32)
 _INT32 = np.dtype(np.int32)

@@ -13,14 +13,14 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.gradients.grouped import GroupedGradient
-from clprim.primitives.grouped import Grouped
+from clprim.graph.repeat import repeatable
 from clprim.ops.loss.class_rows import Rows
 from clprim.ops.norm.moments import statistics_dtype
 from clprim.ops.registry import operator
 from clprim.ops.shared.exponentials import exponentials
+from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 

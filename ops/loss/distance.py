@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError
 from clprim.gradients.reduction import ReductionGradient
+from clprim.graph.repeat import repeatable
 from clprim.ops.loss.reduced import check_floats
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, real

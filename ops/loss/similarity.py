@@ -6,10 +6,10 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError
 from clprim.gradients.reduction import ReductionGradient
+from clprim.graph.repeat import repeatable
 from clprim.ops.loss.reduced import Loss, above_0, check_floats, check_reduction
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of, real

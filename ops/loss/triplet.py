@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array, view_of
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.gradients.reduction import ReductionGradient
+from clprim.graph.repeat import repeatable
 from clprim.ops.loss.distance import (
     LARGER,
     distance,

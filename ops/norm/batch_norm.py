@@ -14,10 +14,9 @@ from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.call.arguments import as_results, check_aliases, check_array
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
-from clprim.primitives.grouped import Grouped
+from clprim.graph.repeat import repeatable
 from clprim.ops.norm.arguments import (
     allocate,
     allocate_like,
@@ -38,6 +37,7 @@ from clprim.ops.norm.running_statistics import RunningStatistics
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
+from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import current_device
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.call.arguments import check_aliases, check_array, check_out
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError, quoted
-from clprim.primitives.grouped import Grouped
+from clprim.graph.repeat import repeatable
 from clprim.ops.norm.arguments import (
     allocate,
     allocate_like,
@@ -26,6 +25,7 @@ from clprim.ops.norm.arguments import (
 from clprim.ops.norm.batch_norm import reduced_axes
 from clprim.ops.norm.moments import spread_view, standardizing, statistics_dtype
 from clprim.ops.shared.arguments import check_mask, real
+from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device

@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array, view_of
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import ShapeError, quoted
 from clprim.gradients.grouped import GroupedGradient
+from clprim.graph.repeat import repeatable
 from clprim.ops.norm.arguments import (
     allocate,
     allocate_like,

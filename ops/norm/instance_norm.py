@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.graph.repeat import repeatable
 from clprim.errors import DTypeError, ShapeError
+from clprim.graph.repeat import repeatable
 from clprim.ops.norm.arguments import channels_of, check_floats
 from clprim.ops.norm.batch_norm import batch_norm
 from clprim.ops.norm.group_norm import check_groups, groups_backward, normalize_groups

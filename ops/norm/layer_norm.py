@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.gradients.grouped import GroupedGradient
+from clprim.graph.repeat import repeatable
 from clprim.ops.norm.arguments import (
     allocate,
     check_gradient,

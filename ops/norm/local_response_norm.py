@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_array, view_of
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.norm.arguments import (
     allocate_like,
     check_floats,

@@ -10,9 +10,9 @@ import numpy as np
 
 from clprim.arrays.array import Array, view_of
 from clprim.dtypes import AnyDType
-from clprim.primitives.grouped import Grouped
 from clprim.ops.norm.arguments import allocate
 from clprim.ops.shared.sums import added
+from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device

@@ -7,15 +7,15 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.gradients.grouped import GroupedGradient
-from clprim.primitives.grouped import Grouped
+from clprim.graph.repeat import repeatable
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.sums import added
+from clprim.primitives.grouped import Grouped
 
 
 @operator()

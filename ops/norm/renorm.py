@@ -8,13 +8,13 @@ from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError
-from clprim.primitives.grouped import Grouped
 from clprim.ops.loss.distance import norm_order
 from clprim.ops.norm.arguments import check_gradient
 from clprim.ops.optim.lists import not_negative
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating
 from clprim.ops.shared.dims import one_dim
+from clprim.primitives.grouped import Grouped
 
 
 @lru_cache(maxsize=64)

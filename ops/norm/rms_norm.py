@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.gradients.grouped import GroupedGradient
-from clprim.primitives.grouped import Grouped
+from clprim.graph.repeat import repeatable
 from clprim.ops.norm.arguments import (
     allocate,
     check_gradient,
@@ -28,6 +27,7 @@ from clprim.ops.norm.rows import check_rows, row_shape
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, real
 from clprim.ops.shared.sums import added
+from clprim.primitives.grouped import Grouped
 from clprim.primitives.reduction import Reduction
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import promote
 from clprim.errors import ShapeError
+from clprim.graph.repeat import repeatable
 from clprim.ops.optim.lists import Lists, gathered, lists, not_negative, run_all
 from clprim.ops.shared.arguments import real
 from clprim.primitives.pointwise import Pointwise

@@ -10,9 +10,9 @@ import numpy as np
 
 from clprim.arrays.array import Array, new_dense
 from clprim.arrays.creation import empty, zeros
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import is_integer, promote
 from clprim.errors import DTypeError, ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.optim.lists import Lists, gathered, lists, not_negative, run_all
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.primitives.pointwise import Pointwise

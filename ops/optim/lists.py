@@ -9,10 +9,10 @@ from typing import Any
 from clprim.arrays.array import view_of
 from clprim.arrays.creation import empty
 from clprim.arrays.memory import is_dense
-from clprim.primitives.lists import run_lists
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.shared.arguments import check_floating, real
+from clprim.primitives.lists import run_lists
 from clprim.primitives.pointwise import Pointwise
 
 Lists = Sequence[Any]

@@ -14,9 +14,9 @@ import numpy as np
 
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import empty
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import is_integer, value_dtype
 from clprim.errors import ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.pool.avg_pool import mean_pool
 from clprim.ops.pool.max_pool import lowest
 from clprim.ops.pool.pairs import adaptive

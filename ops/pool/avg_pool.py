@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import is_integer
 from clprim.errors import ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.pool.windows import (
     Borders,
     Numbers,

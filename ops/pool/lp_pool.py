@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import value_dtype
+from clprim.graph.repeat import repeatable
 from clprim.ops.pool.avg_pool import divisor_of
 from clprim.ops.pool.windows import Borders, Numbers, Windows, check_floats, windows
 from clprim.ops.shared.arguments import check_shape, real

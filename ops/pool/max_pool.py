@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, view_of
-from clprim.primitives.lines import take_lines
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
+from clprim.graph.repeat import repeatable
 from clprim.ops.pool.pairs import sliding
 from clprim.ops.pool.windows import (
     Borders,
@@ -28,6 +27,7 @@ from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.ranks import of_rank
 from clprim.ops.shared.strings import kernel, places
+from clprim.primitives.lines import take_lines
 from clprim.runtime.device import current_device
 
 _INDEX = np.dtype(np.int64)

@@ -8,8 +8,8 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.call.arguments import as_shape
-from clprim.graph.repeat import repeatable
 from clprim.errors import DTypeError, ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.pool.max_pool import check_indices, gathered
 from clprim.ops.pool.windows import Numbers, Windows, numbers, windows
 from clprim.ops.shared.arguments import dtype_of

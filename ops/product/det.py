@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import value_dtype
 from clprim.errors import ShapeError
+from clprim.graph.repeat import repeatable
 from clprim.ops.reduction.extrema import argmax
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating

@@ -13,7 +13,6 @@ from clprim.arrays.array import Array, view_of
 from clprim.call.forms import register_form
 from clprim.call.packed import matrix_of
 from clprim.call.primitive import Request, Target
-from clprim.primitives.product import Contracted, ContractionPrimitive, contract
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, quoted
 from clprim.ops.product.arguments import (
@@ -36,6 +35,7 @@ from clprim.plan.strides import (
     broadcast_strides,
     dense_strides,
 )
+from clprim.primitives.product import Contracted, ContractionPrimitive, contract
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
 

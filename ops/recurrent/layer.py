@@ -11,8 +11,8 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty, zeros
-from clprim.graph.repeat import repeatable
 from clprim.errors import DefinitionError, ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.elementwise.binary import add
 from clprim.ops.elementwise.table import ROWS
 from clprim.ops.index.gather import check_index

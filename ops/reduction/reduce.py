@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from clprim.primitives import arithmetic
 from clprim.arrays.array import Array
 from clprim.call.arguments import as_results, check_aliases, check_array, check_out
 from clprim.dtypes import AnyDType, as_dtype, value_dtype
@@ -24,6 +23,7 @@ from clprim.ops.shared.arguments import Axis, Operator, by_kind, check_floating,
 from clprim.ops.shared.dims import named_once
 from clprim.ops.shared.exponentials import exponentials
 from clprim.plan.strides import reduced_axes
+from clprim.primitives import arithmetic
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
 

@@ -11,15 +11,15 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType, as_dtype, value_dtype
 from clprim.errors import DTypeError, ShapeError
 from clprim.gradients.grouped import GroupedGradient
-from clprim.primitives.grouped import Grouped
+from clprim.graph.repeat import repeatable
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.exponentials import exponentials
+from clprim.primitives.grouped import Grouped
 
 # m - m is 0, but NaN of infinities.
 _INVERSE = "group_y0 = reduce_y0; group_y1 = 1 / reduce_y1 + (reduce_y0 - reduce_y0);"

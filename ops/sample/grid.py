@@ -9,9 +9,9 @@ from itertools import product
 from typing import Any
 
 from clprim.arrays.array import Array, view_of
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.pool.windows import check_floats
 from clprim.ops.registry import operator
 from clprim.ops.sample.taps import cubic_slopes, cubic_weights

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import value_dtype
+from clprim.graph.repeat import repeatable
 from clprim.ops.index.taking import runs
 from clprim.ops.pool.windows import check_floats
 from clprim.ops.sample.grid import Positions, check_grid, element, inside, positions

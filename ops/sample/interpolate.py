@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense
-from clprim.graph.repeat import repeatable
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.pool.adaptive_pool import (
     adaptive_avg_pool1d,
     adaptive_avg_pool1d_backward,

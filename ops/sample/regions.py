@@ -9,8 +9,8 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray
-from clprim.graph.repeat import repeatable
 from clprim.errors import DefinitionError, ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.index.gather import check_index
 from clprim.ops.pool.windows import numbers
 from clprim.ops.registry import operator

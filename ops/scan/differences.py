@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from clprim.primitives import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import zeros
 from clprim.dtypes import AnyDType, value_dtype
@@ -25,6 +24,7 @@ from clprim.ops.shared.arguments import (
 from clprim.ops.shared.dims import named_once, one_dim, whole
 from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import added
+from clprim.primitives import arithmetic
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 from clprim.primitives.scan import Scan

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clprim.primitives import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import zeros
 from clprim.dtypes import is_integer, promote
@@ -16,6 +15,7 @@ from clprim.ops.shape.turn import diagonal, flip, roll
 from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.dims import several_dims, whole
 from clprim.plan.strides import elements_of
+from clprim.primitives import arithmetic
 
 
 @operator()

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from clprim.primitives import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import asarray
-from clprim.primitives.pieces import put_together
-from clprim.graph.repeat import repeatable
 from clprim.dtypes import promote
 from clprim.errors import DTypeError, ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.index.gather import index_select
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of, is_array
 from clprim.ops.shared.dims import empty_like, one_dim, whole
+from clprim.primitives import arithmetic
+from clprim.primitives.pieces import put_together
 
 
 @operator(onnx="Concat axis:dim", gradient="`cat_backward`", sample="[x, x]")

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from clprim.primitives import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import zeros
-from clprim.primitives.pieces import put_together
-from clprim.graph.repeat import repeatable
 from clprim.errors import ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import empty_like, named_once, several_dims, whole
 from clprim.ops.shared.strings import kernel
 from clprim.plan.index.pieces import Diagonal
+from clprim.primitives import arithmetic
+from clprim.primitives.pieces import put_together
 
 
 @operator(sample="x, axis=1")

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from clprim.arrays.array import Array, view_of
-from clprim.graph.repeat import repeatable
 from clprim.errors import ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.pool.windows import Borders, Numbers, Windows, borders, numbers
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
-from clprim.primitives.order import first_of_keys, order_of_keys
 from clprim.dtypes import AnyDType
+from clprim.primitives.order import first_of_keys, order_of_keys
 from clprim.primitives.pointwise import Pointwise
 
 _FLOAT = """

@@ -10,7 +10,6 @@ import pyopencl.array as cl_array
 
 from clprim.arrays.array import Array, new_dense
 from clprim.arrays.creation import asarray, zeros
-from clprim.primitives.order import order_of_keys
 from clprim.dtypes import is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.scatter import index_add
@@ -21,6 +20,7 @@ from clprim.ops.shared.arguments import check_floating, dtype_of, real
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel, lower_bound, places
 from clprim.plan.strides import broadcasts_to
+from clprim.primitives.order import order_of_keys
 from clprim.primitives.scan import Scan
 
 _INT64 = np.dtype(np.int64)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, view_of
-from clprim.graph.repeat import repeatable
 from clprim.errors import ShapeError
+from clprim.graph.repeat import repeatable
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import empty_like, one_axis, whole

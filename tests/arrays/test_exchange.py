@@ -9,8 +9,8 @@ from support import BFLOAT16, DTYPES, aligned, equal, numbers
 import clprim as cp
 from clprim.arrays import exchange
 from clprim.arrays.host import host_view
-from clprim.graph.repeat import repeatable
 from clprim.errors import DeviceError, DTypeError, ExchangeError
+from clprim.graph.repeat import repeatable
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 

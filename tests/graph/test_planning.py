@@ -5,9 +5,9 @@ import pytest
 
 import clprim as cp
 from clprim import ops
-from clprim.primitives import pointwise
 from clprim.errors import ShapeError
 from clprim.plan.strategy import Family
+from clprim.primitives import pointwise
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 

@@ -8,8 +8,8 @@ from support import aligned, equal, numbers
 
 import clprim as cp
 from clprim import ops
-from clprim.graph.repeat import repeatable
 from clprim.call.signature import Calls
+from clprim.graph.repeat import repeatable
 from clprim.runtime import tracing
 
 pytestmark = pytest.mark.usefixtures("device")

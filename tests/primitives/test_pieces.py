@@ -10,8 +10,8 @@ from support import BFLOAT16
 
 import clprim as cp
 from clprim import ops
-from clprim.primitives.pieces import put_together
 from clprim.plan.index.pieces import Diagonal, plan_pieces
+from clprim.primitives.pieces import put_together
 
 FLOATS = [np.float32, np.float64, np.float16, np.uint8]
 

@@ -15,9 +15,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from clprim.primitives.attention import ATTENTION, Causal
 from clprim.call.primitive import NoPlanError
-from clprim.primitives.product import ContractionPrimitive
 from clprim.errors import ClprimError
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned, same_place
 from clprim.graph.passes.elementwise import lone_producers
@@ -25,9 +23,11 @@ from clprim.graph.passes.moves import moves_of
 from clprim.graph.passes.scores import Scores, factor_of, scores_of, turned
 from clprim.graph.passes.views import in_bytes, in_shape, reshaped
 from clprim.graph.relocation import relocation
-from clprim.primitives.grouped import Grouped
 from clprim.plan.strides import Operand, dense_strides
+from clprim.primitives.attention import ATTENTION, Causal
+from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.product import ContractionPrimitive
 from clprim.runtime.device import Device
 
 _EACH = "y0 = exp(x0 - group_y0) * group_y1;"

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from typing import Any, TypeGuard
 
-from clprim.primitives.block import Settings, block
 from clprim.call.primitive import NoPlanError
-from clprim.primitives.product import ContractionPrimitive
 from clprim.errors import ClprimError
 from clprim.graph.graph import Graph, Node, Uses, buffer_of, planned
 from clprim.graph.passes.elementwise import lone_producer
 from clprim.language.epilogue import define_epilogue
 from clprim.language.rename import renamed
+from clprim.primitives.block import Settings, block
+from clprim.primitives.product import ContractionPrimitive
 from clprim.runtime.device import Device
 
 

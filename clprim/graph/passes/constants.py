@@ -11,11 +11,11 @@ from clprim.arrays.array import Array, array_over
 from clprim.arrays.memory import allocate_workspace
 from clprim.call.packed import PackedWeight
 from clprim.call.primitive import NoPlanError
-from clprim.primitives.product import ContractionPrimitive
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned
 from clprim.graph.steps import enqueue, steps_of
 from clprim.graph.store import Written, collect, kept_with
 from clprim.plan.strides import Operand
+from clprim.primitives.product import ContractionPrimitive
 from clprim.runtime.device import Device
 
 _BYTES = np.dtype(np.uint8)

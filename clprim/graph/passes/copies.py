@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clprim.call.primitive import NoPlanError
-from clprim.primitives.product import ContractionPrimitive
 from clprim.errors import ClprimError
 from clprim.graph.graph import Buffer, Graph, Node, Uses, planned, replanned, same_place
 from clprim.graph.passes.elementwise import lone_producers, movable, pointwise
@@ -21,6 +20,7 @@ from clprim.graph.passes.moves import Move, moves_of, overlap
 from clprim.graph.passes.strings import block, joined
 from clprim.language.epilogue import define_epilogue
 from clprim.plan.strides import Operand
+from clprim.primitives.product import ContractionPrimitive
 from clprim.runtime.device import Device
 
 # Nodes between a copy and what it may run in.

@@ -12,7 +12,6 @@ from typing import Any
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import full
 from clprim.call.primitive import NoPlanError
-from clprim.primitives.product import ContractionPrimitive
 from clprim.errors import ClprimError
 from clprim.graph.graph import Graph, Node, Uses, buffer_of, planned, same_place
 from clprim.graph.passes.affine import is_affine
@@ -21,6 +20,7 @@ from clprim.graph.passes.elementwise import lone_producers
 from clprim.graph.store import kept_with
 from clprim.plan.strides import Operand
 from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.product import ContractionPrimitive
 from clprim.runtime.device import Device
 
 # The channels' axis of the weight.

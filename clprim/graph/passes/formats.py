@@ -19,15 +19,15 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from clprim.primitives.gate import GatePrimitive
-from clprim.primitives.pieces import PiecesPrimitive
-from clprim.primitives.product import ContractionPrimitive
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, replanned
 from clprim.graph.passes.moves import moves_of
 from clprim.graph.relocation import Relocation, relocation
-from clprim.primitives.grouped import Grouped
 from clprim.plan.strides import Operand, dense_strides
+from clprim.primitives.gate import GatePrimitive
+from clprim.primitives.grouped import Grouped
+from clprim.primitives.pieces import PiecesPrimitive
 from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.product import ContractionPrimitive
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import Device
 

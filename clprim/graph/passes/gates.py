@@ -10,15 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 from clprim.arrays.array import view_of
-from clprim.primitives.gate import GATE, Activations
 from clprim.call.primitive import NoPlanError
-from clprim.primitives.product import ContractionPrimitive
 from clprim.errors import ClprimError
 from clprim.graph.graph import Graph, Node, Uses, buffer_of, planned, same_place
 from clprim.graph.passes.constants import array_of, constant_of
 from clprim.graph.passes.elementwise import lone_producer
 from clprim.graph.store import kept_with
 from clprim.plan.strides import Operand
+from clprim.primitives.gate import GATE, Activations
+from clprim.primitives.product import ContractionPrimitive
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import Device
 

@@ -14,20 +14,20 @@ from typing import Any
 
 from clprim.call.forms import Form, made
 from clprim.call.primitive import NoPlanError
-from clprim.primitives.scaling import scale_numbers
 from clprim.errors import ClprimError
 from clprim.graph.graph import Node, buffer_of, planned, same_place
 from clprim.graph.passes.elementwise import MOST_ARRAYS
 from clprim.graph.passes.strings import block, both_preambles, fresh, joined, on_value
 from clprim.graph.passes.views import in_shape
 from clprim.graph.relocation import relocation
-from clprim.primitives.grouped import Grouped
 from clprim.language.names import INTEGER_FORMS, PREDICATES
 from clprim.language.tree import Call, walk
 from clprim.plan.strides import Operand, broadcast_strides
+from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Options as ReductionOptions
 from clprim.primitives.reduction import Reduction
+from clprim.primitives.scaling import scale_numbers
 from clprim.runtime.device import Device
 
 # Of a kernel that keeps its group near, and of others: how often an array is read from memory.

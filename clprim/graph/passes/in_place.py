@@ -14,11 +14,11 @@ adds up in another order.
 
 from __future__ import annotations
 
-from clprim.primitives.lines import takes_lines
 from clprim.graph.graph import Buffer, Graph, buffer_of, same_place
 from clprim.graph.passes.moves import Entries, Entry, Move, Moves, moves_of, overlap
 from clprim.graph.relocation import Relocation, relocation, source_of
 from clprim.plan.strides import Operand
+from clprim.primitives.lines import takes_lines
 from clprim.runtime.device import Device
 
 # Arrays of what takes lines in: index, source and what is copied before.

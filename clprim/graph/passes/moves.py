@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from clprim.primitives.pieces import PiecesPrimitive
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, planned, replanned, same_place
 from clprim.graph.relocation import Relocation
 from clprim.plan.strides import Operand, shares_memory
+from clprim.primitives.pieces import PiecesPrimitive
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device
 

@@ -16,7 +16,6 @@ Results keep their bits, unless another strategy computes a convolution's sums.
 from __future__ import annotations
 
 from clprim.call.primitive import NoPlanError
-from clprim.primitives.product import ContractionPrimitive
 from clprim.errors import ClprimError
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned, same_place
 from clprim.graph.passes.elementwise import lone_producers, movable
@@ -24,6 +23,7 @@ from clprim.graph.passes.groups import is_free, is_taken, read
 from clprim.graph.passes.strings import on_value
 from clprim.graph.passes.unread import storing
 from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.product import ContractionPrimitive
 from clprim.runtime.device import Device
 
 

@@ -12,14 +12,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from clprim.primitives.pieces import PiecesPrimitive
-from clprim.primitives.product import ContractionPrimitive
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of
 from clprim.graph.memory import Allocations, allocations_of, grain_of, lives_of
 from clprim.graph.passes.overwrite import overwrite
-from clprim.primitives.grouped import Grouped
 from clprim.plan.strides import Operand
+from clprim.primitives.grouped import Grouped
+from clprim.primitives.pieces import PiecesPrimitive
 from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.product import ContractionPrimitive
 from clprim.primitives.reduction import Options as ReductionOptions
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import Device

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.call.primitive import NoPlanError
-from clprim.primitives.product import ContractionPrimitive
 from clprim.dtypes import AnyDType
 from clprim.errors import ClprimError
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned, same_place
@@ -19,9 +18,10 @@ from clprim.graph.passes.groups import is_taken, stored
 from clprim.graph.passes.moves import fills_part
 from clprim.graph.passes.strings import block, joined, on_value
 from clprim.graph.passes.views import in_shape
-from clprim.primitives.grouped import Grouped
 from clprim.language.epilogue import define_epilogue
+from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.product import ContractionPrimitive
 from clprim.runtime.device import Device
 
 # Elements whose functions, one by one, take less time than a launch.

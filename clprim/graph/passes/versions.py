@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clprim.primitives.product import ContractionPrimitive
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, replanned
 from clprim.plan.strides import Operand
 from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.product import ContractionPrimitive
 from clprim.runtime.device import Device
 
 
