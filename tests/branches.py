@@ -272,7 +272,7 @@ def winograd(images, channels, *args, traits=CPU, kernels, w_last=False, **optio
         w = on(p.w, image=9 * channels, channel=1, row=3 * channels, column=channels)
         p = on(p, w=w)
     problem = on(forward(p), error=1.0)
-    tile = on(winograd_tile(problem, traits), kernels=kernels)
+    tile = on(winograd_tile(problem, traits).tile, kernels=kernels)
     return WINOGRAD.planned(problem, traits, tile).stages
 
 

@@ -276,14 +276,14 @@ def reductions():
 def examples(family):
     """The plans of its strategies' examples, without those that another dtype is not planned by."""
     if not is_stand_in():
-        yield from family.examples()
+        for name, strategy, e in family.examples():
+            yield name, strategy.planned(e.problem, e.traits, e.tile)
         return
     planned = where_possible(lambda strategy, e: strategy.planned(e.problem, e.traits, e.tile))
-    for strategy in family.strategies:
-        for n, example in enumerate(getattr(strategy, "examples", tuple)()):
-            plan = planned(strategy, example)
-            if plan:
-                yield f"{strategy.name}-{n}", plan
+    for name, strategy, example in family.examples():
+        plan = planned(strategy, example)
+        if plan:
+            yield name, plan
 
 
 def strategies():

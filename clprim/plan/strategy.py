@@ -10,10 +10,10 @@ measured tiles or the user says otherwise. Messages, tuning, golden files and te
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any, Generic, TypeVar
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from clprim.errors import DefinitionError
 from clprim.plan.kernel import Choice, Plan
@@ -21,8 +21,6 @@ from clprim.plan.table import Described, Table
 from clprim.traits import DeviceTraits
 
 P = TypeVar("P")
-Q = TypeVar("Q")
-MaybePlan = TypeVar("MaybePlan", bound="Plan | None")
 
 NOTHING_KNOWN = Table()
 # Tiles of a strategy that are worth timing: each is compiled, which takes a second.
@@ -35,8 +33,16 @@ class Example(Generic[P]):
 
     name: str  # Of the golden file, below the strategy's name: ``loops``; empty for the first
     problem: P
-    traits: DeviceTraits  # Of a device that it is planned for
-    tile: Any = None  # The tile; the rule's where left out
+    traits: DeviceTraits
+    tile: Any = None  # The rule's where left out
+
+
+class Weighed(NamedTuple):
+    """A tile with what it takes, so that strategies beside each other can be weighed."""
+
+    cost: float
+    tile: Any
+    plan: Callable[[], Plan] | None = None  # Where more than the tile is known by then
 
 
 def _always(*_: Any) -> bool:
@@ -51,41 +57,51 @@ def _none(*_: Any) -> tuple[Any, ...]:
 class Strategy(Generic[P]):
     """One way to compute a problem."""
 
-    # What users, tables and reports call it; before a slash that of a group of strategies
-    name: str
+    name: str  # For users, tables and reports; before a slash that of a group of strategies
     tile: type[Any]  # A dataclass of whole numbers; its fields are what a table keeps
-    applicable: Callable[[P, DeviceTraits], bool]  # Whether it can do a problem on a device
-    # The tile where no table knows better, of a problem that it takes
+    # The tile where no table knows better, `Weighed` where it may be beside others; or None
     rule: Callable[[P, DeviceTraits], Any]
-    # The kernels of a problem that it takes, with a tile that fits
-    plan: Callable[[P, DeviceTraits, Any], Plan]
+    plan: Callable[[P, DeviceTraits, Any], Plan]  # Kernels, with a tile that fits
+    # Whether it can do a problem on a device, if its rule finds a tile
+    applicable: Callable[[P, DeviceTraits], bool] = _always
     fits: Callable[[Any, P, DeviceTraits], bool] = _always  # Whether another tile can be had
     # Tiles worth timing beside the rule's, those that promise most first
     near: Callable[[Any, P, DeviceTraits], Iterable[Any]] = _none
     # Whether it is to be chosen for an applicable problem if no one names it
     preferred: Callable[[P, DeviceTraits], bool] = _always
+    pays: Callable[[P, DeviceTraits, Any], bool] = _always  # Likewise, asked of the rule's tile
     # Problems of the family it stands in, that reach every branch of its templates
     examples: Callable[[], Iterable[Example[Any]]] = _none
     needs: str = ""  # What it takes, for messages
-    # Relative root mean square error that a tile has, of random numbers; None where results are
-    # sums of products
+    # Relative root mean square error of random numbers; None where results are sums of products
     error: Callable[[Any, P], float] | None = None
     # Whether it is worth timing; where left out, if it is preferred
     timed: Callable[[P, DeviceTraits], bool] | None = None
-    # What the rule's tile takes, where strategies beside each other are to be weighed: of the
-    # preferred ones that say so the cheapest is chosen
-    cost: Callable[[P, DeviceTraits], float] | None = None
 
     @property
     def label(self) -> str:
         """What users name it by: its group, if it is of one."""
         return self.name.partition("/")[0]
 
+    def decide(
+        self, problem: P, traits: DeviceTraits, *, preferred: bool = False
+    ) -> Decision | None:
+        """Returns the rule's tile, or None where it cannot do it or is not ``preferred``."""
+        if not self.applicable(problem, traits):
+            return None
+        if preferred and not self.preferred(problem, traits):
+            return None
+        found = self.rule(problem, traits)
+        cost, tile, plan = found if isinstance(found, Weighed) else (None, found, None)
+        if tile is None or (preferred and not self.pays(problem, traits, tile)):
+            return None
+        return Decision(self, problem, traits, tile, cost, plan)
+
     def planned(self, problem: P, traits: DeviceTraits, tile: Any = None) -> Plan:
         """Returns the plan of a problem that it takes, which says what chose it."""
-        tile = self.rule(problem, traits) if tile is None else tile
-        plan = self.plan(problem, traits, tile)
-        return replace(plan, choice=Choice(self.name, astuple(tile)))
+        found = Decision(self, problem, traits, tile) if tile else self.decide(problem, traits)
+        assert found is not None  # it takes the problem
+        return found.plan()
 
     def tuned(self, problem: P, traits: DeviceTraits, numbers: Sequence[int]) -> Plan | None:
         """Returns the plan with a tile of these numbers, or None where it does not fit."""
@@ -95,69 +111,36 @@ class Strategy(Generic[P]):
         return self.planned(problem, traits, tile) if self.fits(tile, problem, traits) else None
 
 
-class LastPlan(Generic[P, MaybePlan]):
-    """A planner that chooses a tile if it is given none, and remembers the last plan."""
+@dataclass(frozen=True)
+class Decision:
+    """A strategy and its tile for a problem, carried from the first question to the plan."""
 
-    # Whether its strategy takes a problem, which tile the rule chooses and which kernels there are
-    # then is one plan, made once.
+    strategy: Strategy[Any]
+    problem: Any
+    traits: DeviceTraits
+    tile: Any
+    cost: float | None = None
+    made: Callable[[], Plan] | None = None  # What plans it without asking again
 
-    def __init__(
-        self,
-        plan: Callable[[P, DeviceTraits, Any], MaybePlan],
-        tile_of: Callable[[Plan], Any],
-    ) -> None:
-        self._plan, self._tile_of = plan, tile_of
-        self._last: tuple[tuple[P, DeviceTraits], tuple[Any, ...], MaybePlan] | None = None
+    @property
+    def choice(self) -> Choice:
+        """What a table keeps of it."""
+        return Choice(self.strategy.name, astuple(self.tile))
 
-    def __call__(self, problem: P, traits: DeviceTraits, tile: Any = None) -> MaybePlan:
-        """Returns the plan with a tile, or with the one that the rule chooses."""
-        last, given = self._last, (problem, traits)  # another thread may write the next one
-        if last is not None and tile in last[1] and last[0] == given:
-            return last[2]
-        plan = self._plan(problem, traits, tile)
-        tiles = (tile,) if tile is not None or plan is None else (None, self._tile_of(plan))
-        self._last = given, tiles, plan
-        return plan
-
-    def rule(self, problem: P, traits: DeviceTraits) -> Any:
-        """Returns the tile of a problem that has a plan."""
-        plan = self(problem, traits)
-        assert plan is not None  # the strategy takes the problem
-        return self._tile_of(plan)
+    def plan(self, *_: object) -> Plan:
+        """Returns the kernels."""
+        if self.made is not None:
+            return replace(self.made(), choice=self.choice)
+        plan = self.strategy.plan(self.problem, self.traits, self.tile)
+        return replace(plan, choice=self.choice)
 
 
-def lowered(
-    strategy: Strategy[Q], lower: Callable[[P], Q | None], unless: Callable[[P], bool]
-) -> Strategy[P]:
-    """Returns a strategy for problems that ``lower`` makes others of; it returns None of some."""
+@dataclass(frozen=True)
+class Lowered(Generic[P]):
+    """Strategies of other problems, which ``lower`` makes of some of a family's."""
 
-    def taken(test: Callable[[Q, DeviceTraits], bool]) -> Callable[[P, DeviceTraits], bool]:
-        def takes(problem: P, traits: DeviceTraits) -> bool:
-            found = lower(problem)
-            return found is not None and test(found, traits)
-
-        return takes
-
-    def of(problem: P) -> Q:
-        found = lower(problem)
-        assert found is not None  # it takes the problem
-        return found
-
-    error = strategy.error
-    return Strategy(
-        strategy.name,
-        strategy.tile,
-        taken(strategy.applicable),
-        lambda problem, traits: strategy.rule(of(problem), traits),
-        lambda problem, traits, tile: strategy.plan(of(problem), traits, tile),
-        lambda tile, problem, traits: strategy.fits(tile, of(problem), traits),
-        lambda tile, problem, traits: strategy.near(tile, of(problem), traits),
-        lambda problem, traits: not unless(problem) and taken(strategy.preferred)(problem, traits),
-        strategy.examples,
-        strategy.needs,
-        None if error is None else lambda tile, problem: error(tile, of(problem)),
-        None if strategy.timed is None else taken(strategy.timed),
-    )
+    strategies: Sequence[Strategy[Any]]
+    lower: Callable[[P], Any]  # None of a problem that they do not take
 
 
 @dataclass(frozen=True)
@@ -169,39 +152,42 @@ class Via(Generic[P]):
 
 
 class Family(Generic[P]):
-    """An ordered list of strategies."""
+    """An ordered list of strategies, the last of which takes everything."""
 
     def __init__(
-        self, name: str, described: type[Described], strategies: Sequence[Strategy[P] | Via[P]]
+        self,
+        name: str,
+        described: type[Described],
+        entries: Sequence[Strategy[P] | Lowered[P] | Via[P]],
     ) -> None:
-        self.name, self.described = name, described
-        self.strategies = tuple(strategies)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What users may name, in order of preference."""
-        found: dict[str, None] = {}
-        for entry in self.strategies:
-            found |= dict.fromkeys(entry.family.names if isinstance(entry, Via) else (entry.label,))
-        return tuple(found)
+        self.name, self.described, self.entries = name, described, tuple(entries)
+        self._known: dict[str, Strategy[Any]] = {}
+        for entry in self.entries:
+            known = entry.family._known.values() if isinstance(entry, Via) else self._own(entry)
+            self._known |= {s.name: s for s in known if s.name not in self._known}
+        # What users may name, in order of preference
+        self.names = tuple(dict.fromkeys(s.label for s in self._known.values()))
 
     def check(self, what: str, name: Any) -> None:
         """Refuses a name that no strategy has."""
-        if name != "auto" and (not isinstance(name, str) or not self._entries(name)):
+        if name != "auto" and not (isinstance(name, str) and name in (*self.names, *self._known)):
             raise DefinitionError(
                 f"{what}: algorithm={name!r}: expected one of auto, {', '.join(self.names)}"
             )
 
+    def strategy(self, name: str) -> Strategy[P]:
+        """Returns the strategy that has a name, its own or of a family that it goes on to."""
+        return self._known[name]
+
     def able(self, problem: P, traits: DeviceTraits) -> tuple[str, ...]:
         """Returns the names that a problem can be computed by, in order of preference."""
         found: dict[str, None] = {}
-        for entry in self.strategies:
+        for entry, parts in self._entries(problem):
             if isinstance(entry, Via):
-                parts = [entry.family.able(part, traits) for part in entry.lower(problem)]
-                found |= {
-                    name: None for name in entry.family.names if all(name in p for p in parts)
-                }
-            elif entry.applicable(problem, traits):
+                able = [entry.family.able(part, traits) for part in parts]
+                names = entry.family.names
+                found |= dict.fromkeys(name for name in names if all(name in a for a in able))
+            elif entry.decide(parts, traits) is not None:
                 found[entry.label] = None
         return tuple(found)
 
@@ -213,49 +199,9 @@ class Family(Generic[P]):
         table: Table = NOTHING_KNOWN,
         what: str = "",
     ) -> Plan:
-        """Plans a problem, of which nothing may be empty."""
+        """Plans a problem, of which nothing may be empty; ``what`` is for messages."""
         self.check(what, name)
-        known = table.choice(self, problem)
-        if known is not None and name in ("auto", known.strategy, known.strategy.partition("/")[0]):
-            tuned = self.tuned(problem, traits, known)
-            if tuned is not None:
-                return tuned
-        for preferred in (True, False):
-            for entry in self._entries(name):
-                if isinstance(entry, Via):
-                    parts = entry.lower(problem)
-                    if name == "auto" or all(
-                        name in entry.family.able(part, traits) for part in parts
-                    ):
-                        return Plan.joined(
-                            [entry.family.plan(p, traits, name, table, what) for p in parts]
-                        )
-                elif entry.applicable(problem, traits) and (
-                    not preferred or entry.preferred(problem, traits)
-                ):
-                    return self._cheapest(entry, problem, traits, name).planned(problem, traits)
-        needs = "".join(dict.fromkeys(f"; it needs {n}" for n in self._needs(name) if n))
-        raise DefinitionError(
-            f"{what}: algorithm={name!r} cannot do {problem}{needs}; expected "
-            f"'auto' or one of "
-            f"{', '.join(self.able(problem, traits))}"
-        )
-
-    def _cheapest(
-        self, first: Strategy[P], problem: P, traits: DeviceTraits, name: str
-    ) -> Strategy[P]:
-        """Returns the strategy of the least cost, of those that may be weighed with the first."""
-        if first.cost is None:
-            return first
-        able = [e for e in self._own(name) if e.cost and e.applicable(problem, traits)]
-        weighed = [e for e in able if e is first or e.preferred(problem, traits)]
-        return min(weighed, key=lambda e: e.cost(problem, traits) if e.cost else math.inf)
-
-    def cost(self, problem: P, traits: DeviceTraits) -> float:
-        """Returns what the cheapest of its own strategies costs that are preferred and say so."""
-        able = (e for e in self._own("auto") if e.cost and e.applicable(problem, traits))
-        costs = (e.cost(problem, traits) for e in able if e.cost and e.preferred(problem, traits))
-        return min(costs, default=math.inf)
+        return Asked(self, problem, traits, name).plan(table, what)
 
     def tuned(self, problem: P, traits: DeviceTraits, choice: Choice) -> Plan | None:
         """Plans one strategy with one tile; None where strategy or tile do not fit."""
@@ -284,8 +230,10 @@ class Family(Generic[P]):
             timed = strategy.timed or strategy.preferred
             if strategy.error is None and not timed(part, traits):
                 continue
-            rule = strategy.rule(part, traits)
-            tiles = (rule, *strategy.near(rule, part, traits))
+            rule = strategy.decide(part, traits)
+            if rule is None:
+                continue
+            tiles = (rule.tile, *strategy.near(rule.tile, part, traits))
             choices = [Choice(strategy.name, astuple(tile)) for tile in tiles]
             lists.append(
                 [c for c in choices if strategy.tuned(part, traits, c.numbers) is not None]
@@ -294,59 +242,118 @@ class Family(Generic[P]):
             found |= dict.fromkeys(choice for choice in turn if choice is not None)
         return list(found)
 
-    def examples(self) -> Iterator[tuple[str, Plan]]:
-        """Yields the plans of all examples of its own strategies, with names like files'."""
-        for strategy in self._own("auto"):
-            for example in strategy.examples():
-                name = f"{strategy.name}-{example.name}" if example.name else strategy.name
-                yield name, strategy.planned(example.problem, example.traits, example.tile)
+    def examples(self) -> Iterator[tuple[str, Strategy[Any], Example[Any]]]:
+        """Yields all examples of its own strategies with names like files', lowered for them."""
+        for entry in self.entries:
+            lower = entry.lower if isinstance(entry, Lowered) else None
+            for strategy in self._own(entry):
+                for one in strategy.examples():
+                    name = f"{strategy.name}-{one.name}" if one.name else strategy.name
+                    problem = one.problem if lower is None else lower(one.problem)
+                    yield name, strategy, replace(one, problem=problem)
 
-    def strategy(self, name: str) -> Strategy[P]:
-        """Returns the strategy that has a name, its own or of a family that it goes on to."""
-        return self._known()[name]
+    def _own(self, entry: Strategy[P] | Lowered[P] | Via[P]) -> Sequence[Strategy[Any]]:
+        """The strategies of an entry that are no other family's."""
+        if isinstance(entry, Via):
+            return ()
+        return entry.strategies if isinstance(entry, Lowered) else (entry,)
 
-    def _known(self) -> dict[str, Strategy[Any]]:
-        found: dict[str, Strategy[Any]] = {}
-        for entry in self.strategies:
-            more = entry.family._known() if isinstance(entry, Via) else {entry.name: entry}
-            found = {**more, **found}
-        return found
+    def _entries(self, problem: P) -> Iterator[tuple[Strategy[Any] | Via[P], Any]]:
+        """Yields strategies with what the problem is to them, and families with its parts."""
+        for entry in self.entries:
+            part = problem if isinstance(entry, Strategy) else entry.lower(problem)
+            if isinstance(entry, Via):
+                yield entry, part
+            elif part is not None:
+                yield from ((strategy, part) for strategy in self._own(entry))
 
     def _able(self, problem: P, traits: DeviceTraits) -> list[tuple[Strategy[Any], Any]]:
         """Returns the strategies that tables and tuning choose from, each with its problem."""
-        # Those of its own that can do it. If one of them has errors, sums of products as well,
-        # whosever they are: without errors their own family's table decides.
-        own = [(s, problem) for s in self._own("auto") if s.applicable(problem, traits)]
+        # Its own, and if one of them has errors sums of products as well, whosever they are.
+        own = [(s, p) for s, p in self._entries(problem) if isinstance(s, Strategy)]
+        own = [(strategy, part) for strategy, part in own if strategy.decide(part, traits)]
         if all(strategy.error is None for strategy, _ in own):
             return own
-        return [(s, part) for s, part in self._whole(problem) if s.applicable(part, traits)]
+        return [(s, part) for s, part in self._whole(problem) if s.decide(part, traits)]
 
     def _whole(self, problem: P) -> Iterator[tuple[Strategy[Any], Any]]:
         """Yields the strategies that compute it as one problem, each with what it is to them."""
-        for entry in self.strategies:
-            if not isinstance(entry, Via):
-                yield entry, problem
-                continue
-            parts = entry.lower(problem)
-            if len(parts) == 1:
-                yield from entry.family._whole(parts[0])
+        for entry, part in self._entries(problem):
+            if isinstance(entry, Strategy):
+                yield entry, part
+            elif len(part) == 1:
+                yield from entry.family._whole(part[0])
 
-    def _entries(self, name: str) -> list[Strategy[P] | Via[P]]:
-        """Returns the entries of the list that a name stands for."""
 
-        def named(entry: Strategy[P] | Via[P]) -> bool:
-            if isinstance(entry, Via):
-                return bool(entry.family._entries(name))
-            return name in (entry.name, entry.label)
+@dataclass(frozen=True)
+class Asked:
+    """A family's question what computes a problem, answered once by its rules."""
 
-        return [entry for entry in self.strategies if name == "auto" or named(entry)]
+    family: Family[Any]
+    problem: Any
+    traits: DeviceTraits
+    name: str  # A strategy's, a group's, or ``auto``
 
-    def _needs(self, name: str) -> Iterator[str]:
-        for entry in self._entries(name):
-            if isinstance(entry, Via):
-                yield from entry.family._needs(name)
-            else:
-                yield entry.needs
+    def plan(self, table: Table, what: str) -> Plan:
+        """Returns the kernels by the table, where it knows a tile that fits, or by the rules."""
+        known = table.choice(self.family, self.problem)
+        if known is not None and self.name in (
+            "auto",
+            known.strategy,
+            known.strategy.partition("/")[0],
+        ):
+            tuned = self.family.tuned(self.problem, self.traits, known)
+            if tuned is not None:
+                return tuned
+        if self.ruled is not None:
+            return self.ruled.plan(table, what)
+        named = [s for s in self.family._known.values() if self.name in (s.name, s.label)]
+        needs = "".join(dict.fromkeys(f"; it needs {s.needs}" for s in named if s.needs))
+        raise DefinitionError(
+            f"{what}: algorithm={self.name!r} cannot do {self.problem}{needs}; expected "
+            f"'auto' or one of "
+            f"{', '.join(self.family.able(self.problem, self.traits))}"
+        )
 
-    def _own(self, name: str) -> list[Strategy[P]]:
-        return [e for e in self._entries(name) if not isinstance(e, Via)]
+    @cached_property
+    def ruled(self) -> Decision | Parts | None:
+        """What rules choose: the first that is preferred, or of those with costs the cheapest."""
+        options = self._options(preferred=True)
+        first = next(options, None)
+        if first is None:
+            return next(self._options(preferred=False), None)
+        if isinstance(first, Parts) or first.cost is None:
+            return first
+        weighed = [first, *(option for option in options if option.cost is not None)]
+        return min(weighed, key=lambda option: option.cost or 0.0)
+
+    def _options(self, *, preferred: bool) -> Iterator[Decision | Parts]:
+        """Yields in order what can compute it, of the name."""
+        for entry, part in self.family._entries(self.problem):
+            if isinstance(entry, Strategy):
+                if self.name in ("auto", entry.name, entry.label):
+                    found = entry.decide(part, self.traits, preferred=preferred)
+                    if found is not None:
+                        yield found
+            elif self.name == "auto" or (
+                self.name in entry.family.names
+                and all(self.name in entry.family.able(p, self.traits) for p in part)
+            ):
+                yield Parts([Asked(entry.family, p, self.traits, self.name) for p in part])
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The questions that another family is asked for the parts of a problem."""
+
+    asked: Sequence[Asked]
+
+    @property
+    def cost(self) -> float | None:
+        """What all of them take, None where one cannot be weighed."""
+        costs = [asked.ruled.cost if asked.ruled else None for asked in self.asked]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+    def plan(self, table: Table, what: str) -> Plan:
+        """Returns their kernels, one after the other."""
+        return Plan.joined([asked.plan(table, what) for asked in self.asked])

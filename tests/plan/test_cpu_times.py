@@ -66,6 +66,7 @@ def test_more_units_never_cost_more():
         what = problem(record)
         for name in ("in_place", "panels"):
             strategy = PRODUCTS.strategy(name)
-            if strategy.applicable(what, CPU):
-                two = dataclasses.replace(CPU, compute_units=2)
-                assert strategy.cost(what, two) <= 1.2 * strategy.cost(what, CPU)
+            few = strategy.decide(what, CPU)
+            if few is not None:
+                two = strategy.decide(what, dataclasses.replace(CPU, compute_units=2))
+                assert two.cost <= 1.2 * few.cost

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from clprim.plan.families import FAMILIES
-from clprim.plan.strategy import Strategy
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = {
@@ -15,17 +14,15 @@ TESTS = {
     for file in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
 }
 STRATEGIES = {
-    entry.name: entry
+    strategy.name: (strategy, example)
     for family in FAMILIES
-    for entry in family.strategies
-    if isinstance(entry, Strategy)
+    for _, strategy, example in reversed([*family.examples()])
 }
 
 
 def room(name):
     """The folder of a strategy's templates, and its name there."""
-    strategy = STRATEGIES[name]
-    example = next(iter(strategy.examples()))
+    strategy, example = STRATEGIES[name]
     template = strategy.planned(example.problem, example.traits, example.tile).main.template
     last = name.rpartition("/")[2]
     folder = template.rpartition("/")[0]

@@ -14,11 +14,11 @@ from clprim.plan.conv.winograd.image import image_of
 from clprim.plan.conv.winograd.strategy import WINOGRAD, WINOGRAD_LOCAL
 from clprim.plan.conv.winograd.weight import WINOGRAD_WEIGHT
 from clprim.plan.depthwise.family import GRADIENTS, PLANES
-from clprim.plan.depthwise.problem import depthwise_of, is_product
+from clprim.plan.depthwise.problem import depthwise_of
 from clprim.plan.depthwise.weight.code import gradient_of
 from clprim.plan.product.family import PRODUCTS, ContractionClass
 from clprim.plan.product.problem import Contraction
-from clprim.plan.strategy import Family, Via, lowered
+from clprim.plan.strategy import Family, Lowered, Via
 from clprim.plan.table import near_size
 
 
@@ -59,8 +59,8 @@ CONVOLUTIONS: Family[Convolution] = Family(
     "conv",
     ConvolutionClass,
     (
-        *(lowered(strategy, depthwise_of, is_product) for strategy in PLANES),
-        *(lowered(strategy, gradient_of, is_product) for strategy in GRADIENTS),
+        Lowered(PLANES, depthwise_of),
+        Lowered(GRADIENTS, gradient_of),
         WINOGRAD_WEIGHT,
         Via(WINDOWS, contractions),
     ),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from clprim.plan.depthwise.channels import CHANNELS
 from clprim.plan.depthwise.lanes import LANES
 from clprim.plan.depthwise.planes import WHOLE_PLANES
@@ -11,8 +14,23 @@ from clprim.plan.depthwise.weight.lanes import GRADIENT_LANES
 from clprim.plan.depthwise.weight.planes import GRADIENT_PLANES
 from clprim.plan.depthwise.weight.windows import GRADIENT_WINDOWS
 from clprim.plan.depthwise.windows import WINDOWS
+from clprim.plan.strategy import Strategy
+from clprim.traits import DeviceTraits
+
+
+def _of_planes(strategy: Strategy[Any]) -> Strategy[Any]:
+    """Not preferred where many outputs read one channel: that is a product as well."""
+
+    def preferred(what: Any, traits: DeviceTraits) -> bool:
+        product = what.groups == 1 and what.multiplier > 1
+        return not product and strategy.preferred(what, traits)
+
+    return replace(strategy, preferred=preferred)
+
 
 #: Forward, and the gradient in the input.
-PLANES = (CHANNELS, RUNS, WHOLE_PLANES, WINDOWS, LANES)
+PLANES = tuple(map(_of_planes, (CHANNELS, RUNS, WHOLE_PLANES, WINDOWS, LANES)))
 #: The gradient in the weight.
-GRADIENTS = (GRADIENT_CHANNELS, GRADIENT_PLANES, GRADIENT_WINDOWS, GRADIENT_LANES)
+GRADIENTS = tuple(
+    map(_of_planes, (GRADIENT_CHANNELS, GRADIENT_PLANES, GRADIENT_WINDOWS, GRADIENT_LANES))
+)

@@ -66,6 +66,11 @@ class Depthwise:
         return (self.y, *self.epilogue.arrays)
 
     @property
+    def groups(self) -> int:
+        """Channels of the convolution's input."""
+        return self.channels if self.adjoint else self.channels // self.multiplier
+
+    @property
     def inputs(self) -> int:
         """Channels of x."""
         if self.adjoint:
@@ -115,11 +120,6 @@ def planes_of(p: Convolution) -> tuple[Line, Line] | None:
         return Line(inputs, outputs, axis.kernel, axis.stride, axis.dilation, axis.before)
 
     return line(p.rows), line(p.columns)
-
-
-def is_product(p: Convolution) -> bool:
-    """Whether one channel is read by many outputs: as well a product, and left to those."""
-    return p.groups == 1 and p.outputs > 1
 
 
 def depthwise_of(p: Convolution) -> Depthwise | None:

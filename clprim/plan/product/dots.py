@@ -16,6 +16,7 @@ from clprim.plan.machine import CHAIN
 from clprim.plan.product.problem import Contraction, moved_bytes
 from clprim.plan.product.register_code import ContractionCode, contraction_code, parameters_of
 from clprim.plan.product.register_tile import Tile, lanes_of
+from clprim.plan.strategy import Weighed
 from clprim.traits import DeviceTraits
 
 # Outputs of a tile, which is another kernel to compile, and lanes that are read side by side.
@@ -59,11 +60,12 @@ def fits_dots(tile: DotsTile, _: Contraction, traits: DeviceTraits) -> bool:
     return powers and tile.outputs * tile.lanes <= traits.sums
 
 
-def dots_tiles(what: Contraction, traits: DeviceTraits) -> list[DotsTile]:
+def dots_tiles(what: Contraction, traits: DeviceTraits) -> list[Weighed]:
     """Returns the tiles of an applicable contraction, those of the least cost first."""
     every = (DotsTile(outputs, lanes) for outputs in _OUTPUTS for lanes in _LANES)
     fitting = [tile for tile in every if fits_dots(tile, what, traits)]
-    return sorted(fitting, key=lambda tile: dots_cost(what, traits, tile))
+    weighed = (Weighed(dots_cost(what, traits, tile), tile) for tile in fitting)
+    return sorted(weighed, key=lambda one: one.cost)
 
 
 def dots_cost(what: Contraction, traits: DeviceTraits, tile: DotsTile) -> float:

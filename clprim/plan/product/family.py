@@ -12,24 +12,21 @@ import numpy as np
 from clprim.plan.conv.dense import CPU, GPU, dense_convolution, with_prologue
 from clprim.plan.conv.lowering import contractions, forward
 from clprim.plan.conv.pixels import Shuffle
-from clprim.plan.kernel import Plan
 from clprim.plan.product.dense import dense_product
 from clprim.plan.product.dots import (
     DotsTile,
     dots_applicable,
-    dots_cost,
     dots_tiles,
     fits_dots,
     plan_dots,
     suits_dots,
 )
-from clprim.plan.product.in_place import plan_in_place
+from clprim.plan.product.in_place import in_place_tile, plan_in_place
 from clprim.plan.product.local_tile import LocalTile
 from clprim.plan.product.outline import best_outline, ordered_tiles
-from clprim.plan.product.panels import panels_cost, panels_tiles, plan_panels
+from clprim.plan.product.panels import panels_tiles, plan_panels
 from clprim.plan.product.problem import Contraction
-from clprim.plan.product.register_code import ContractionCode
-from clprim.plan.product.register_tile import MOST_TILES, Tile, lanes_of
+from clprim.plan.product.register_tile import MOST_TILES, Tile, ends
 from clprim.plan.product.sub_groups import (
     SubGroupTile,
     fits_sub_groups,
@@ -39,15 +36,13 @@ from clprim.plan.product.sub_groups import (
     sub_groups_applicable,
     suits_sub_groups,
 )
-from clprim.plan.product.tiles import TilesCode, plan_tiles, tiles_for
-from clprim.plan.strategy import CANDIDATES, Example, Family, LastPlan, Strategy
+from clprim.plan.product.tiles import plan_tiles, tiles_for
+from clprim.plan.strategy import CANDIDATES, Example, Family, Strategy, Weighed
 from clprim.plan.table import near_size, power
 from clprim.traits import DeviceTraits
 
 # More lanes than these keep any device busy.
 MANY = 1 << 16
-# Bound: steps that the loops of a work-item make in all where a device stops them.
-SHORT_LOOPS = 65535
 # A GPU whose sub-groups share registers.
 LANES = replace(
     GPU,
@@ -100,67 +95,21 @@ def _is_cpu(_: Contraction, traits: DeviceTraits) -> bool:
     return traits.is_cpu
 
 
-def _register_tile(plan: Plan) -> Tile:
-    """The tile of a plan that keeps sums in registers."""
-    code = plan.main.code
-    assert isinstance(code, ContractionCode)
-    return Tile(code.rows, code.vectors)
-
-
-def _tile_of_groups(plan: Plan) -> LocalTile:
-    """The tile of a plan whose work-groups share local memory."""
-    c = plan.main.code
-    assert isinstance(c, TilesCode)
-    return LocalTile(c.items_y, c.items_x, c.rows, c.columns, c.width, c.steps)
-
-
-_in_place = LastPlan(plan_in_place, _register_tile)
-_panels = LastPlan(plan_panels, _register_tile)
-_tiles = LastPlan(plan_tiles, _tile_of_groups)
-
-
-def _in_place_applicable(problem: Contraction, traits: DeviceTraits) -> bool:
-    plan = _in_place(problem, traits)
-    return plan is not None and _ends(plan, problem, traits)
-
-
-def _panels_applicable(problem: Contraction, traits: DeviceTraits) -> bool:
+def _panels_tile(problem: Contraction, traits: DeviceTraits) -> Weighed | None:
     if problem.prologue.snippet is not None:
-        return False  # nobody applies it to what a panel gathers
-    return traits.long_loops or _ends(_panels(problem, traits), problem, traits)
-
-
-def _ends(plan: Plan, problem: Contraction, traits: DeviceTraits) -> bool:
-    """Whether the loops of a work-item run to their end; beside sums they copy and store."""
+        return None  # nobody applies it to what a panel gathers
+    found = panels_tiles(problem.unshuffled, traits)[0]
     if traits.long_loops:
-        return True
-    main, tile = plan.main, _register_tile(plan)
-    sums = tile.rows * tile.vectors * lanes_of(problem.value.itemsize, traits)
-    return main.flops < 2 * SHORT_LOOPS // 4 * sums * math.prod(main.global_size)
-
-
-def _plan_in_place(problem: Contraction, traits: DeviceTraits, tile: Tile) -> Plan:
-    plan = _in_place(problem, traits, tile)
-    assert plan is not None  # it takes the problem, and the tile fits
-    return plan
+        return found
+    plan = plan_panels(problem, traits, found.tile)
+    return found if ends(plan, found.tile, problem.value.itemsize, traits) else None
 
 
 def _fits_in_place(tile: Tile, problem: Contraction, traits: DeviceTraits) -> bool:
-    if not tile.fits(problem.value.itemsize, 1, traits):
-        return False
-    plan = _in_place(problem, traits, tile)
-    return plan is not None and _register_tile(plan) == tile
-
-
-def _in_place_cost(problem: Contraction, traits: DeviceTraits) -> float:
-    found = best_outline(problem.unshuffled, traits, None)
-    assert found is not None  # it takes the problem
-    return found[0]
-
-
-def _panels_cost(problem: Contraction, traits: DeviceTraits) -> float:
-    plain = problem.unshuffled
-    return panels_cost(plain, traits, panels_tiles(plain, traits)[0])
+    every = (problem,) if problem.plain is None else (problem, problem.unshuffled)
+    return tile.fits(problem.value.itemsize, 1, traits) and all(
+        best_outline(each, traits, tile) is not None for each in every
+    )
 
 
 def _near_tiles(_: LocalTile, problem: Contraction, traits: DeviceTraits) -> Iterable[LocalTile]:
@@ -271,8 +220,7 @@ PRODUCTS: Family[Contraction] = Family(
             rule=lambda p, traits: dots_tiles(p, traits)[0],
             plan=plan_dots,
             fits=fits_dots,
-            near=lambda _, p, traits: dots_tiles(p, traits)[:CANDIDATES],
-            cost=lambda p, traits: dots_cost(p, traits, dots_tiles(p, traits)[0]),
+            near=lambda _, p, traits: [t for _, t, _ in dots_tiles(p, traits)[:CANDIDATES]],
             preferred=suits_dots,
             examples=_examples_dots,
             needs="operands that are matrices, with steps of k side by side",
@@ -280,24 +228,20 @@ PRODUCTS: Family[Contraction] = Family(
         Strategy(
             "in_place",
             Tile,
-            applicable=_in_place_applicable,
-            rule=_in_place.rule,
-            plan=_plan_in_place,
+            rule=in_place_tile,
+            plan=plan_in_place,
             fits=_fits_in_place,
             near=lambda _, p, traits: ordered_tiles(p, traits, CANDIDATES),
-            cost=_in_place_cost,
             preferred=_is_cpu,
             examples=_examples_in_place,
         ),
         Strategy(
             "panels",
             Tile,
-            applicable=_panels_applicable,
-            rule=_panels.rule,
-            plan=_panels,
+            rule=_panels_tile,
+            plan=plan_panels,
             fits=lambda tile, p, traits: tile.fits(p.value.itemsize, MOST_TILES, traits),
-            near=lambda _, p, traits: panels_tiles(p, traits)[:CANDIDATES],
-            cost=_panels_cost,
+            near=lambda _, p, traits: [t for _, t, _ in panels_tiles(p, traits)[:CANDIDATES]],
             preferred=_is_cpu,
             examples=_examples_panels,
             needs="a device that does not stop the loops of a work-item after 65,535 steps",
@@ -317,9 +261,8 @@ PRODUCTS: Family[Contraction] = Family(
         Strategy(
             "tiles",
             LocalTile,
-            applicable=lambda *_: True,
-            rule=_tiles.rule,
-            plan=_tiles,
+            rule=lambda p, traits: tiles_for(p, traits)[0],
+            plan=plan_tiles,
             fits=lambda tile, p, traits: tile.fits(p.value.itemsize, traits),
             near=_near_tiles,
             preferred=lambda _, traits: not traits.is_cpu,

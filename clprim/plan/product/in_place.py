@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.machine import STEPS_AHEAD
 from clprim.plan.product.cut import WorkGroupCut, lane_prefetch, row_prefetch, strip_prefetch
-from clprim.plan.product.outline import FAR, best_outline
+from clprim.plan.product.outline import FAR, Outline, best_outline
 from clprim.plan.product.pack import pack_plan, passes_in_place
 from clprim.plan.product.problem import Contraction, moved_bytes, result_bytes
 from clprim.plan.product.prologue import with_prologue
@@ -33,7 +34,8 @@ from clprim.plan.product.register_code import (
     parameters_of,
     streaming_stores,
 )
-from clprim.plan.product.register_tile import PANEL_BYTES, Tile, lanes_of, panel_of
+from clprim.plan.product.register_tile import PANEL_BYTES, Tile, ends, lanes_of, panel_of
+from clprim.plan.strategy import Weighed
 from clprim.traits import DeviceTraits
 
 # A few vectors a step, a tile's may be prefetched up to so many times; else all of them at once.
@@ -44,14 +46,31 @@ NOTED = 512
 FEW_ROWS = 8
 
 
-def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = None) -> Plan | None:
-    """Plans the kernels of a contraction, or returns None where its rows must be gathered."""
-    if what.plain is not None and plan_in_place(what.unshuffled, traits, tile) is None:
-        return None
+def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile) -> Plan:
+    """Plans the kernels of a contraction that has an outline with the tile."""
     found = best_outline(what, traits, tile)
-    if found is None:
+    assert found is not None  # the tile fits
+    return _planned(found[1], found[2], traits)
+
+
+def in_place_tile(what: Contraction, traits: DeviceTraits) -> Weighed | None:
+    """Returns the tile of the least cost; None where rows must be gathered."""
+    found = own = best_outline(what.unshuffled, traits)
+    if what.plain is not None and found is not None:
+        own = best_outline(what, traits)
+    if found is None or own is None:
         return None
-    _, outline, cut = found
+    weighed = Weighed(found[0], own[1].tile, partial(_planned, own[1], own[2], traits))
+    # Beside sums loops copy and store.
+    if not traits.long_loops and not ends(
+        _planned(*own[1:], traits), own[1].tile, what.value.itemsize, traits
+    ):
+        return None
+    return weighed
+
+
+def _planned(outline: Outline, cut: WorkGroupCut, traits: DeviceTraits) -> Plan:
+    """The kernels of an outline."""
     what, reading = outline.what, outline.reading
     width = lanes_of(what.value.itemsize, traits)
     streaming = streaming_stores(what, width, traits, along_outputs=reading.along_outputs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from clprim.plan.cost import CoreWork
 from clprim.plan.epilogue import NO_EPILOGUE
@@ -62,9 +61,8 @@ class Outline:
         return work.cost(traits), cut
 
 
-@lru_cache(maxsize=32)
 def best_outline(
-    what: Contraction, traits: DeviceTraits, tile: Tile | None
+    what: Contraction, traits: DeviceTraits, tile: Tile | None = None
 ) -> tuple[float, Outline, WorkGroupCut] | None:
     """Returns the outline of the least cost, with it and its cut; None where there is none."""
     found = sorted(_outlines(what, traits, tile), key=lambda outline: outline.work.cost(traits))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from clprim.plan.cost import CoreWork
 from clprim.plan.epilogue import NO_EPILOGUE
@@ -36,6 +35,7 @@ from clprim.plan.product.register_tile import (
     tiles_of,
 )
 from clprim.plan.product.shape import Shape
+from clprim.plan.strategy import Weighed
 from clprim.traits import DeviceTraits
 
 # How many times as long as lines and rows of the result a depth is that work-groups share.
@@ -90,8 +90,7 @@ def panels_cost(what: Contraction, traits: DeviceTraits, tile: Tile) -> float:
     ).cost(traits)
 
 
-@lru_cache(maxsize=32)
-def panels_tiles(what: Contraction, traits: DeviceTraits) -> tuple[Tile, ...]:
+def panels_tiles(what: Contraction, traits: DeviceTraits) -> list[Weighed]:
     """Returns the tiles that panels have room for, those of the least cost first."""
     size = what.value.itemsize
     every = tiles_of(traits, plain=what.epilogue == NO_EPILOGUE)
@@ -99,7 +98,8 @@ def panels_tiles(what: Contraction, traits: DeviceTraits) -> tuple[Tile, ...]:
     lanes, outputs = math.prod(what.lanes), what.outputs
     rows, columns = (lanes, outputs) if _gathers_rows(what) else (outputs, lanes)
     found = promising(rows, columns, lanes_of(size, traits), fitting)
-    return tuple(sorted(found, key=lambda tile: panels_cost(what, traits, tile)))
+    weighed = (Weighed(panels_cost(what, traits, tile), tile) for tile in found)
+    return sorted(weighed, key=lambda one: one.cost)
 
 
 def _shape(
@@ -121,11 +121,9 @@ def _slack(shape: Shape, along: str) -> int:
     return shape.width if along == "lanes" and shape.lanes % shape.width else 0
 
 
-def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = None) -> Plan:
+def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile) -> Plan:
     """Plans the kernels of a contraction."""
     lanes, depth = math.prod(what.lanes), math.prod(what.depths)
-    if tile is None:
-        tile = panels_tiles(what.unshuffled, traits)[0]
     gathered_rows = _gathers_rows(what)
     width = lanes_of(what.value.itemsize, traits)
     shape, along, unit = _shape(what, tile, width, traits)

@@ -6,11 +6,13 @@ vectors fills 26 of 32 with sums and leaves room for two rows of the other opera
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
 from clprim.plan.cost import core_step
+from clprim.plan.kernel import Plan
 from clprim.traits import DeviceTraits
 
 # Of the second cache, which the panel shares with a strip of the other operand: a part of it that
@@ -24,6 +26,9 @@ PROMISING = 8
 # measure.
 ROWS = (16, 14, 13, 12, 10, 8, 7, 6, 4, 2, 1)
 ROWS_OF_FEW = (12, 10, 8, 7, 6, 5, 4, 2, 1)
+
+# Bound: steps that the loops of a work-item make in all where a device stops them.
+SHORT_LOOPS = 65535
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,12 @@ class Tile:
         """Whether many registers have no room beside it for addresses and what is loaded early."""
         taken = (self.rows + 1) * self.vectors + 1
         return not traits.few_registers and taken >= traits.vector_registers - 1
+
+
+def ends(plan: Plan, tile: Tile, itemsize: int, traits: DeviceTraits) -> bool:
+    """Whether the loops of a work-item run to their end; beside sums they copy and store."""
+    main, sums = plan.main, tile.rows * tile.vectors * lanes_of(itemsize, traits)
+    return main.flops < 2 * SHORT_LOOPS // 4 * sums * math.prod(main.global_size)
 
 
 def lanes_of(itemsize: int, traits: DeviceTraits) -> int:

@@ -119,11 +119,9 @@ class TilesCode(TileCode):
         return power_of_two(self.record) if 4 < self.record <= 16 else 0
 
 
-def plan_tiles(what: Contraction, traits: DeviceTraits, tile: LocalTile | None = None) -> Plan:
+def plan_tiles(what: Contraction, traits: DeviceTraits, tile: LocalTile) -> Plan:
     """Plans the kernels of a contraction."""
     what = without_bounds(what)
-    if tile is None:
-        tile = tiles_for(what, traits)[0]
     words = in_words(what, traits)
     bytes_, what = what, words or what
     lanes, depths, gathered_rows = _walked(what)

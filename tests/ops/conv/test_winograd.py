@@ -10,7 +10,7 @@ from support import BFLOAT16, Guard, near_infinity, numbers, same_bits, wide
 
 import clprim as cp
 from clprim import ops
-from clprim.plan.conv.winograd import cut, strategy, tile, weight_cut, weight_tile
+from clprim.plan.conv.winograd import cut, tile, weight_cut, weight_tile
 from clprim.plan.conv.winograd.transform import transform
 
 # With F(2 × 2, 3 × 3) and weights that are multiples of 4 nothing is rounded; this error admits no
@@ -476,13 +476,13 @@ def test_blocks_of_tiles_one_after_another(
 ):
     monkeypatch.setattr(tile, "second", lambda _: 4)
     monkeypatch.setattr(tile, "MOST_CHUNKS", 1000 if kernels == 2 else 0)
-    monkeypatch.setattr(strategy, "LEAST_GAIN", 0)
+    monkeypatch.setattr(tile, "LEAST_GAIN", 0)
     if kernels != 2:
         rule = tile._tile_of
 
-        def forced(problem, traits, outputs):
-            found = replace(rule(problem, traits, outputs), kernels=kernels)
-            return replace(found, tiles=tile._block(problem, traits, found))
+        def forced(tiling, traits):
+            found = replace(rule(tiling, traits), kernels=kernels)
+            return replace(found, tiles=tile._block(tiling, traits, found))
 
         monkeypatch.setattr(tile, "_tile_of", forced)
     monkeypatch.setitem(device.__dict__, "traits", replace(device.traits, cache_bytes=0))

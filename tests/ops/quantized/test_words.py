@@ -11,7 +11,7 @@ import clprim as cp
 from clprim import ops
 from clprim.plan.product import splits
 from clprim.plan.product.dense import dense_product
-from clprim.plan.product.tiles import plan_tiles
+from clprim.plan.product.family import PRODUCTS
 from clprim.plan.product.words import in_words
 from clprim.runtime import query
 from clprim.runtime.program import cl_std_option
@@ -93,10 +93,10 @@ def test_what_is_taken_as_words():
         return dense_product(64, 64, k, form, dtype=dtype, **options)
 
     assert in_words(product(np.int8), words).depths == (1, 1, 16)
-    main = plan_tiles(product(np.int8), words).main
+    main = PRODUCTS.strategy("tiles").planned(product(np.int8), words).main
     assert main.code.c_version == (3, 0)
     assert "dot_4x8packed_ss_int" in source_of(main.template, main.code)
-    plain = plan_tiles(product(np.int8), DeviceTraits()).main
+    plain = PRODUCTS.strategy("tiles").planned(product(np.int8), DeviceTraits()).main
     assert plain.code.c_version == (1, 2)
     assert "dot_" not in source_of(plain.template, plain.code)
     for other in (product(np.int8, "NN"), product(np.int8, k=62), product(np.int8, start=2)):

@@ -7,16 +7,15 @@ import pytest
 from planning import CPU, GPU, convolution
 
 from clprim.plan.conv.dense import dense_convolution
-from clprim.plan.conv.family import CONVOLUTIONS
+from clprim.plan.conv.family import CONVOLUTIONS, WINDOWS
 from clprim.plan.conv.winograd.local import plan_local
 from clprim.plan.conv.winograd.local_tile import (
     WinogradLocalTile,
     fits_local,
-    local_applicable,
     local_tile,
     local_tiles,
-    pays_local,
 )
+from clprim.plan.conv.winograd.strategy import WINOGRAD_LOCAL
 from clprim.plan.product.family import LANES
 
 MODEST = replace(GPU, max_work_group_size=64, local_memory=4096)
@@ -25,6 +24,14 @@ MODEST = replace(GPU, max_work_group_size=64, local_memory=4096)
 def problem(channels, size, images=32, error=5e-6, **options):
     found = convolution(images, channels, size, channels, last=True, **options)
     return replace(found, error=error)
+
+
+def local_applicable(what, traits):
+    return WINOGRAD_LOCAL.decide(what, traits) is not None
+
+
+def pays_local(what, traits):
+    return WINDOWS.plan(what, traits).choice.strategy == "winograd/local"
 
 
 def test_strides_are_left_to_sums_of_products():

@@ -7,18 +7,15 @@ import pytest
 from planning import CPU, GPU, convolution
 
 from clprim.plan.conv.dense import dense_convolution
-from clprim.plan.conv.family import CONVOLUTIONS
+from clprim.plan.conv.family import CONVOLUTIONS, WINDOWS
 from clprim.plan.conv.lowering import forward
 from clprim.plan.conv.winograd.kernels import plan_winograd
-from clprim.plan.conv.winograd.strategy import pays_winograd
+from clprim.plan.conv.winograd.strategy import WINOGRAD
 from clprim.plan.conv.winograd.tile import (
     WinogradTile,
-    chain_of,
     fits_winograd,
     near_winograd,
-    tile_count,
-    winograd_applicable,
-    winograd_tile,
+    tiling_of,
 )
 from clprim.plan.conv.winograd.weight_cut import WeightTile
 from clprim.plan.conv.winograd.weight_tile import fits_weight, weight_tile
@@ -29,6 +26,18 @@ CPU2 = replace(CPU, compute_units=2, local_memory=1 << 18)
 def problem(channels, size, images=8, error=5e-6, **options):
     found = convolution(images, channels, size, channels, last=True, **options)
     return replace(found, error=error)
+
+
+def winograd_tile(what, traits):
+    return WINOGRAD.decide(what, traits).tile
+
+
+def winograd_applicable(what, traits):
+    return WINOGRAD.decide(what, traits) is not None
+
+
+def pays_winograd(what, traits):
+    return WINDOWS.plan(what, traits).choice.strategy == "winograd"
 
 
 @pytest.mark.parametrize(
@@ -47,7 +56,7 @@ def test_the_layers_of_networks(channels, size, images, kernels):
 def test_blocks_are_equal_shares(channels, size, blocks):
     """No worker waits for another one's last block, but for half of one."""
     tile = winograd_tile(problem(channels, size), CPU2)
-    assert -(-tile_count(problem(channels, size), tile.outputs) // tile.tiles) == blocks
+    assert -(-tiling_of(problem(channels, size), tile.outputs).tiles // tile.tiles) == blocks
 
 
 def test_workers_that_share_strips_have_equally_many():
@@ -136,7 +145,7 @@ def test_chains_are_so_long_that_errors_are_at_most_twice_those_of_sums(
 ):
     what = forward(dense_convolution(1, channels, 14, 16, kernel, stride=stride))
     what = replace(what, error=1.0)
-    assert chain_of(what, 4) == chain
+    assert tiling_of(what, 4).chain == chain
 
 
 def test_few_images_with_many_weights_get_small_tiles():

@@ -8,10 +8,12 @@ import numpy as np
 from clprim.plan.conv.dense import CPU, dense_convolution
 from clprim.plan.conv.lowering import contractions, forward
 from clprim.plan.product.dense import dense_product
-from clprim.plan.product.in_place import FEW_ROWS, plan_in_place
+from clprim.plan.product.family import PRODUCTS
+from clprim.plan.product.in_place import FEW_ROWS
 from clprim.plan.product.outline import _outlines, best_outline, ordered_tiles
-from clprim.plan.product.panels import plan_panels
 from clprim.plan.product.register_tile import Tile, tiles_of
+
+plan_in_place, plan_panels = (PRODUCTS.strategy(name).planned for name in ("in_place", "panels"))
 
 
 def _pixels(channels, outputs, traits=CPU):

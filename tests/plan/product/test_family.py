@@ -1,52 +1,44 @@
-"""Strategies whose planner chooses the tile itself: one plan answers all that a family asks."""
+"""Strategies whose rule finds out more than a tile: one answer is carried from question to plan."""
 
 from dataclasses import replace
 
 import pytest
 from planning import CPU, GPU, convolution, product
 
-from clprim.plan.product import family
+from clprim.plan.product import family, in_place
 from clprim.plan.product.family import PRODUCTS
-from clprim.plan.product.in_place import plan_in_place
-from clprim.plan.product.panels import plan_panels
-from clprim.plan.product.tiles import plan_tiles
-
-PLANNERS = {"in_place": plan_in_place, "panels": plan_panels, "tiles": plan_tiles}
 
 
 @pytest.mark.parametrize(
-    ("what", "traits", "planner"),
+    ("what", "traits", "room", "rule"),
     [
-        (convolution(1, 13, 20, 24, last=True), CPU, family._in_place),
-        (convolution(1, 13, 20, 24), CPU, family._in_place),
-        (product(64, 64, 20_000, transposed=(True, False)), CPU, family._panels),
-        (convolution(2, 13, 20, 24), GPU, family._tiles),
+        (convolution(1, 13, 20, 24, last=True), CPU, in_place, "best_outline"),
+        (convolution(1, 13, 20, 24), CPU, in_place, "best_outline"),
+        (product(64, 64, 20_000, transposed=(True, False)), CPU, family, "panels_tiles"),
+        (convolution(2, 13, 20, 24), GPU, family, "tiles_for"),
     ],
 )
-def test_a_problem_is_planned_once(what, traits, planner, monkeypatch):
-    tiles, plan = [], planner._plan
+def test_a_tile_is_found_once(what, traits, room, rule, monkeypatch):
+    asked, find = [], getattr(room, rule)
 
-    def counted(problem, traits, tile):
-        tiles.append(tile)
-        return plan(problem, traits, tile)
+    def counted(*given, **options):
+        asked.append(given)
+        return find(*given, **options)
 
-    monkeypatch.setattr(planner, "_last", None)
-    monkeypatch.setattr(planner, "_plan", counted)
+    monkeypatch.setattr(room, rule, counted)
     found = PRODUCTS.plan(what, traits)
-    assert PLANNERS[found.choice.strategy] is plan and tiles == [None]
-    # The table's tile, and the same problem on another device, are other plans.
-    other = PRODUCTS.plan(what, replace(traits, compute_units=64))
-    assert other == PRODUCTS.plan(what, replace(traits, compute_units=64)) and len(tiles) == 2
+    assert len(asked) == 1
     strategy = PRODUCTS.strategy(found.choice.strategy)
-    near = next(iter(strategy.near(strategy.rule(what, traits), what, traits)))
-    assert strategy.planned(what, traits, near).main == plan(what, traits, near).main
-    assert PRODUCTS.plan(what, traits) == found
+    tile = strategy.tile(*found.choice.numbers)
+    near = next(each for each in strategy.near(tile, what, traits) if each != tile)
+    assert strategy.planned(what, traits, near) != found == PRODUCTS.plan(what, traits)
+    assert PRODUCTS.plan(what, replace(traits, compute_units=64)).choice is not None
 
 
-@pytest.mark.parametrize("name", PLANNERS)
+@pytest.mark.parametrize("name", ["in_place", "panels", "tiles"])
 def test_the_tile_that_the_rule_chooses_gives_the_same_plan(name):
-    strategy, plan = PRODUCTS.strategy(name), PLANNERS[name]
+    strategy = PRODUCTS.strategy(name)
     for example in strategy.examples():
-        tile = strategy.rule(example.problem, example.traits)
         given = example.problem, example.traits
-        assert plan(*given) == plan(*given, tile), example.name
+        tile = strategy.decide(*given).tile
+        assert strategy.planned(*given) == strategy.planned(*given, tile), example.name

@@ -13,10 +13,10 @@ from clprim.plan.machine import CHAIN
 from clprim.plan.product.family import PRODUCTS
 from clprim.plan.product.local_tile import LocalTile, Sizes, local_tiles
 from clprim.plan.product.problem import Bounds
-from clprim.plan.product.tiles import plan_tiles
 from clprim.render import render
 from clprim.traits import DeviceTraits
 
+plan_tiles = PRODUCTS.strategy("tiles").planned
 TRAITS = {
     "large": DeviceTraits(
         compute_units=132, max_work_group_size=1024, local_memory=49152, sub_group_size=32
@@ -248,7 +248,7 @@ def test_wider_tiles_are_timed_and_not_chosen_unseen():
     assert {(tile.rows, tile.columns) for tile in wide} == {(8, 16)}
     assert all(tile.fits(4, traits) for tile in wide)
     problem = product(4096, 4096, 4096)
-    (strategy,) = (s for s in PRODUCTS.strategies if s.name == "tiles")
+    strategy = PRODUCTS.strategy("tiles")
     near = list(strategy.near(chosen[0], problem, traits))
     assert set(wide) & set(near) and near[0] == chosen[0]
     few = local_tiles(Sizes(4096, 4096, 1, 4096, 4), TRAITS["narrow"], wide=True)

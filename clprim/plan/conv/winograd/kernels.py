@@ -12,8 +12,7 @@ from clprim.plan.conv.winograd.packing import direct_memory, direct_numbers, pla
 from clprim.plan.conv.winograd.staged import plan_staged
 from clprim.plan.conv.winograd.tile import (
     WinogradTile,
-    chain_of,
-    transforms_of,
+    tiling_of,
     vector_width,
 )
 from clprim.plan.kernel import KernelPlan, Plan
@@ -24,20 +23,19 @@ from clprim.traits import DeviceTraits
 
 
 def plan_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> Plan:
-    """Plans the kernels of an applicable convolution, see `winograd_applicable`."""
+    """Plans the kernels of a convolution that `winograd_tile` finds a tile for."""
     image = image_of(problem)
     assert image is not None
-    down, across = transforms_of(problem, tile.outputs)
-    width = vector_width(problem, traits)
+    tiling = tiling_of(problem, tile.outputs)
     code = winograd_code(
         problem,
-        down,
-        across,
-        width=width,
+        tiling.down,
+        tiling.across,
+        width=vector_width(problem, traits),
         tile_rows=tile.rows,
         tile_vectors=tile.vectors,
         planar_x=problem.gathered.depth[2] != 1,
-        chain=chain_of(problem, tile.outputs),
+        chain=tiling.chain,
         line=near(traits) // problem.value.itemsize,
         ahead=traits.prefetch,
         traits=traits,

@@ -16,7 +16,7 @@ from clprim.plan.conv.winograd.code import AxisCode, axis_code
 from clprim.plan.conv.winograd.image import Image, image_of
 from clprim.plan.conv.winograd.local_tile import WinogradLocalTile
 from clprim.plan.conv.winograd.packing import place_numbers
-from clprim.plan.conv.winograd.tile import tile_count, transforms_of
+from clprim.plan.conv.winograd.tile import tiling_of
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, Plan, round_up
 from clprim.plan.machine import GROUP
 from clprim.plan.product.problem import Contraction, Output, index_of, moved_bytes
@@ -96,7 +96,8 @@ def plan_local(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTi
     code = _code(problem, tile, traits)
     depth = round_up(problem.depths[2], tile.steps)
     strips = -(-problem.outputs // tile.strip)
-    blocks = -(-tile_count(problem, tile.outputs) // tile.tiles)
+    tiles = tiling_of(problem, tile.outputs).tiles
+    blocks = -(-tiles // tile.tiles)
     packed = problem.groups * strips * depth * code.elements * tile.strip
     items = problem.groups * strips * blocks * code.items
     if max(packed, items) >= 2**31 - 2**20:
@@ -107,7 +108,7 @@ def plan_local(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTi
         "outputs": problem.outputs,
         "strips": strips,
         "blocks": blocks,
-        "tiles": tile_count(problem, tile.outputs),
+        "tiles": tiles,
         "tile_lines": -(-problem.lanes[1] // code.down.m),
         "tile_columns": -(-problem.lanes[2] // code.across.m),
         "y_rows": problem.lanes[1],
@@ -136,7 +137,8 @@ def plan_local(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTi
 
 
 def _code(problem: Contraction, tile: WinogradLocalTile, traits: DeviceTraits) -> WinogradLocalCode:
-    down, across = transforms_of(problem, tile.outputs)
+    tiling = tiling_of(problem, tile.outputs)
+    down, across = tiling.down, tiling.across
     stores: dict[str, Any] = storing(problem, 1, lambda array: _stored(problem, array), traits)
     stores["name"] = f"{problem.name}_winograd"
     sums = tile.rows * tile.columns * problem.value.itemsize

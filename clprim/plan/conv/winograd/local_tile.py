@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from clprim.plan import machine
 from clprim.plan.conv.winograd.image import image_of
-from clprim.plan.conv.winograd.tile import (
-    admitted,
-    tile_count,
-    transforms_of,
-)
+from clprim.plan.conv.winograd.tile import LEAST_GAIN, Tiling, admitted, tiling_of
 from clprim.plan.cost import ISSUED, LAUNCH, GroupWork
 from clprim.plan.kernel import power_of_two, round_up
 from clprim.plan.product.local_tile import LOCAL_BYTES, WIDE, most_sums
@@ -33,8 +29,6 @@ MOST_ITEMS = 288
 # back, for every row and column that its tile has beside two (additions, reads and writes); of a
 # transformed weight that is copied; of one that the transform of weights writes.
 INPUT, OUTPUT, COPY, WEIGHT = 2.5, 7.5, 22.0, 10.0
-# How many times as fast it has to promise to be, for its errors to be worth it.
-LEAST_GAIN = 1.1
 
 
 @dataclass(frozen=True)
@@ -68,112 +62,101 @@ class WinogradLocalTile:
         return elements * max(self.steps * (self.tiles + self.strip), products)
 
 
-def local_applicable(problem: Contraction, traits: DeviceTraits) -> bool:
-    """Whether a work-group can do a convolution, with the error that is allowed."""
-    return not traits.is_cpu and next(_candidates(problem, traits), None) is not None
-
-
-def local_tile(problem: Contraction, traits: DeviceTraits) -> WinogradLocalTile:
+def local_tile(problem: Contraction, traits: DeviceTraits) -> WinogradLocalTile | None:
     """Returns the rule's tile: the best one of the smallest size, which has the smallest error."""
-    return local_tiles(problem, traits)[0]
+    return next(iter(local_tiles(problem, traits)), None)
 
 
 def local_tiles(problem: Contraction, traits: DeviceTraits) -> list[WinogradLocalTile]:
     """Returns the tiles worth timing, the smallest first, and of a size what promises most."""
-    found = sorted(_candidates(problem, traits), key=lambda tile: _cost(problem, traits, tile))
-    return [
-        tile
-        for outputs in _admitted(problem)
-        for tile in [tile for tile in found if tile.outputs == outputs][: CANDIDATES // 2]
-    ]
+    found: list[WinogradLocalTile] = []
+    for tiling in _admitted(problem):
+        tiles = sorted(_candidates(tiling, traits), key=lambda tile: _cost(tiling, traits, tile))
+        found += tiles[: CANDIDATES // 2]
+    return found
 
 
 def fits_local(tile: WinogradLocalTile, problem: Contraction, traits: DeviceTraits) -> bool:
-    """Whether a tile can be taken for an applicable convolution, see `local_applicable`."""
-    itemsize = problem.value.itemsize
+    """Whether a tile can be taken for a convolution that `local_tile` finds one for."""
+    return any(t.outputs == tile.outputs and _fits(tile, t, traits) for t in _admitted(problem))
+
+
+def _fits(tile: WinogradLocalTile, tiling: Tiling, traits: DeviceTraits) -> bool:
+    itemsize, elements = tiling.problem.value.itemsize, tiling.elements
     width = max(2, 16 // itemsize)
     sizes = (tile.tiles, tile.strip, tile.rows, tile.columns, tile.steps)
     whole = all(power_of_two(size) == size for size in sizes)
     whole = whole and width <= tile.rows <= tile.tiles and width <= tile.columns <= tile.strip
     # Every work-item copies as many vectors of weights.
     whole = whole and tile.steps * tile.rows * tile.columns >= width * tile.tiles
-    if not whole or tile.outputs not in _admitted(problem):
-        return False
-    elements = _elements(problem, tile.outputs)
-    items = tile.items(elements)
     return (
-        tile.tiles * tile.steps <= items <= traits.max_work_group_size
+        whole
+        and tile.tiles * tile.steps <= tile.items(elements) <= traits.max_work_group_size
         and tile.rows * tile.columns <= WIDE * most_sums(width, itemsize, traits)
         and tile.local(elements, width) * itemsize <= traits.local_memory
     )
 
 
-def pays_local(problem: Contraction, traits: DeviceTraits) -> bool:
-    """Whether the rule's tile promises enough beside sums of products."""
-    # Not where those need no local memory, which delivers half of what is multiplied here.
+def suits_local(problem: Contraction, traits: DeviceTraits) -> bool:
+    """Whether a convolution is large, and sums of products need local memory as well."""
+    # That delivers half of what is multiplied here.
     if suits_sub_groups(problem, traits):
         return False
     sums = math.prod(problem.lanes) * math.prod(problem.depths) * problem.outputs
     large = problem.groups * sums >= machine.LAUNCH * traits.compute_units
     # Of fewer than two vectors nobody has timed it, and most of a strip is idle.
     fewest = 2 * max(2, 16 // problem.value.itemsize)
-    large = large and min(problem.depths[2], problem.outputs) >= fewest
-    return large and local_gain(problem, traits, local_tile(problem, traits)) > LEAST_GAIN
+    return large and min(problem.depths[2], problem.outputs) >= fewest
 
 
-def local_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTile) -> float:
-    """Returns how many times as fast as sums of products a tile promises to be."""
-    return cost_of_tiles(problem, traits) / _cost(problem, traits, tile)
+def pays_local(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTile) -> bool:
+    """Whether a tile promises enough beside sums of products."""
+    cost = _cost(tiling_of(problem, tile.outputs), traits, tile)
+    return cost_of_tiles(problem, traits) / cost > LEAST_GAIN
 
 
-def _admitted(problem: Contraction) -> Sequence[int]:
+def _admitted(problem: Contraction) -> list[Tiling]:
+    """The tilings of windows that move pixel by pixel, on a GPU."""
     image = image_of(problem)
     stepwise = image is not None and image.strides == (1, 1)
-    return admitted(problem, chains=False) if stepwise else ()
+    return admitted(problem, chains=False) if stepwise else []
 
 
-def _elements(problem: Contraction, outputs: int) -> int:
-    down, across = transforms_of(problem, outputs)
-    return down.size * across.size
-
-
-def _candidates(problem: Contraction, traits: DeviceTraits) -> Iterator[WinogradLocalTile]:
+def _candidates(tiling: Tiling, traits: DeviceTraits) -> Iterator[WinogradLocalTile]:
     """Yields what fits in any order; sums and a transformed tile share half of the registers."""
-    itemsize = problem.value.itemsize
+    itemsize, elements = tiling.problem.value.itemsize, tiling.elements
     width = max(2, 16 // itemsize)
     sums = most_sums(width, itemsize, traits)
     memory = min(traits.local_memory, LOCAL_BYTES) // itemsize
     most = min(MOST_ITEMS, traits.max_work_group_size)
-    for outputs in _admitted(problem):
-        elements = _elements(problem, outputs)
-        for rows, columns in itertools.product((2 * width, width), repeat=2):
-            room = traits.register_bytes // 2 // itemsize - elements
-            if rows * columns > max(min(sums, room), width * width):
+    for rows, columns in itertools.product((2 * width, width), repeat=2):
+        room = traits.register_bytes // 2 // itemsize - elements
+        if rows * columns > max(min(sums, room), width * width):
+            continue
+        for y, x in itertools.product((8, 4, 2, 1), repeat=2):
+            if elements * y * x > most or not y <= 2 * x <= 4 * y:
                 continue
-            for y, x in itertools.product((8, 4, 2, 1), repeat=2):
-                if elements * y * x > most or not y <= 2 * x <= 4 * y:
-                    continue
-                tile = WinogradLocalTile(outputs, y * rows, x * columns, rows, columns, 1)
-                limit = min(machine.STEPS, tile.items(elements) // tile.tiles)
-                limit = min(limit, memory // (elements * (tile.tiles + tile.strip)))
-                if limit >= 1:
-                    found = replace(tile, steps=1 << (limit.bit_length() - 1))
-                    within = found.local(elements, width) <= memory
-                    if within and fits_local(found, problem, traits):
-                        yield found
+            tile = WinogradLocalTile(tiling.outputs, y * rows, x * columns, rows, columns, 1)
+            limit = min(machine.STEPS, tile.items(elements) // tile.tiles)
+            limit = min(limit, memory // (elements * (tile.tiles + tile.strip)))
+            if limit >= 1:
+                found = replace(tile, steps=1 << (limit.bit_length() - 1))
+                within = found.local(elements, width) <= memory
+                if within and _fits(found, tiling, traits):
+                    yield found
 
 
-def _cost(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTile) -> float:
+def _cost(tiling: Tiling, traits: DeviceTraits, tile: WinogradLocalTile) -> float:
     """What all takes with a tile, as `clprim.plan.cost` counts."""
+    problem, elements = tiling.problem, tiling.elements
     width = max(2, 16 // problem.value.itemsize)
-    down, across = transforms_of(problem, tile.outputs)
-    elements, more = down.size * across.size, max(0, down.size - 2) + max(0, across.size - 2)
+    more = max(0, tiling.down.size - 2) + max(0, tiling.across.size - 2)
     strips = -(-problem.outputs // tile.strip)
     depth, items = round_up(problem.depths[2], tile.steps), tile.items(elements)
     read = (1 / tile.rows + 1 / tile.columns) / width
     step = tile.tiles * tile.strip * (1 + read) + INPUT * more * tile.tiles + COPY * tile.strip
     work = GroupWork(
-        -(-tile_count(problem, tile.outputs) // tile.tiles) * strips * problem.groups,
+        -(-tiling.tiles // tile.tiles) * strips * problem.groups,
         items,
         tile.rows * tile.columns + elements // 2,  # some of a transformed tile live beside sums
         elements * step / items,

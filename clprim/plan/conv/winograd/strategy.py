@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,26 +12,20 @@ from clprim.plan.conv.pixels import Shuffle
 from clprim.plan.conv.winograd.kernels import plan_winograd
 from clprim.plan.conv.winograd.local import plan_local
 from clprim.plan.conv.winograd.local_tile import (
-    LEAST_GAIN,
     WinogradLocalTile,
     fits_local,
-    local_applicable,
     local_tile,
     local_tiles,
     pays_local,
+    suits_local,
 )
 from clprim.plan.conv.winograd.tile import (
-    FAR_LINE,
     WinogradTile,
-    error_of,
     fits_winograd,
     near_winograd,
-    weight_lines,
-    winograd_applicable,
-    winograd_cost,
+    tiling_of,
     winograd_tile,
 )
-from clprim.plan.product.family import PRODUCTS
 from clprim.plan.product.problem import Contraction
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
@@ -46,15 +39,9 @@ NEEDS = (
 RESIDUAL = "y0 = max(y0 + x0, 0);"
 
 
-def pays_winograd(problem: Contraction, traits: DeviceTraits) -> bool:
-    """Whether the rule's tile costs enough less than sums of products of far weights."""
-    lines = problem.groups * weight_lines(problem, math.prod(problem.depths[:2]), traits)
-    sums = PRODUCTS.cost(problem, traits) + FAR_LINE * lines / traits.compute_units
-    return winograd_cost(problem, traits, winograd_tile(problem, traits)) * LEAST_GAIN < sums
-
-
 def _error(tile: WinogradTile | WinogradLocalTile, problem: Contraction) -> float:
-    return error_of(problem, tile.outputs, chains=isinstance(tile, WinogradTile))
+    tiling = tiling_of(problem, tile.outputs)
+    return tiling.error(tiling.chain if isinstance(tile, WinogradTile) else problem.depths[2])
 
 
 def _examples() -> Iterator[Example[Contraction]]:
@@ -69,7 +56,9 @@ def _examples() -> Iterator[Example[Contraction]]:
         **options: Any,
     ) -> Example[Contraction]:
         problem = _admitting(*shape, **options)
-        return Example(name, problem, traits, replace(winograd_tile(problem, traits), **tile))
+        found = winograd_tile(problem, traits)
+        assert found is not None
+        return Example(name, problem, traits, replace(found.tile, **tile))
 
     image, residual = (2, 32, 14, 64), {"last": True, "bias": True, "epilogue": RESIDUAL}
     yield example("fused", prefetching, image, {"kernels": 1, "outputs": 4}, **residual)
@@ -100,12 +89,10 @@ def _local_examples() -> Iterator[Example[Contraction]]:
 WINOGRAD: Strategy[Contraction] = Strategy(
     "winograd",
     WinogradTile,
-    applicable=winograd_applicable,
     rule=winograd_tile,
     plan=plan_winograd,
     fits=fits_winograd,
     near=near_winograd,
-    preferred=pays_winograd,
     examples=_examples,
     needs=NEEDS,
     error=_error,
@@ -114,12 +101,13 @@ WINOGRAD: Strategy[Contraction] = Strategy(
 WINOGRAD_LOCAL: Strategy[Contraction] = Strategy(
     "winograd/local",
     WinogradLocalTile,
-    applicable=local_applicable,
+    applicable=lambda _, traits: not traits.is_cpu,
     rule=local_tile,
     plan=plan_local,
     fits=fits_local,
     near=lambda tile, p, traits: (other for other in local_tiles(p, traits) if other != tile),
-    preferred=pays_local,
+    preferred=suits_local,
+    pays=pays_local,
     examples=_local_examples,
     needs=NEEDS,
     error=_error,

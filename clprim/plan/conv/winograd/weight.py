@@ -24,9 +24,10 @@ from clprim.plan.conv.winograd.weight_image import Image, image_of
 from clprim.plan.conv.winograd.weight_tile import (
     fits_weight,
     near_weight,
+    suits_weight,
     weight_applicable,
     weight_error,
-    weight_pays,
+    weight_gain,
     weight_tile,
 )
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan
@@ -286,7 +287,9 @@ def _examples() -> Iterator[Example[Convolution]]:
 
     def example(name: str, traits: DeviceTraits, kernels: int, *shape: int, **options: Any) -> Any:
         problem = replace(dense_convolution(*shape, direction="weight", **options), error=1.0)
-        tile = replace(weight_tile(problem, traits), kernels=kernels)
+        tile = weight_tile(problem, traits)
+        assert tile is not None
+        tile = replace(tile, kernels=kernels)
         return Example(name, problem, traits, tile)
 
     yield example("", prefetching, 2, 2, 32, 14, 64, last=True, beta=True)
@@ -305,7 +308,8 @@ WINOGRAD_WEIGHT: Strategy[Convolution] = Strategy(
     plan=plan_weight,
     fits=fits_weight,
     near=near_weight,
-    preferred=weight_pays,
+    preferred=suits_weight,
+    pays=lambda p, traits, tile: weight_gain(p, traits, tile) > 1,
     examples=_examples,
     error=lambda tile, problem: weight_error(problem, tile.gradients),
 )

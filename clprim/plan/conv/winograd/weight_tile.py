@@ -32,12 +32,10 @@ MOVED = 10.0
 
 
 def weight_applicable(p: Convolution, traits: DeviceTraits) -> bool:
-    """Whether Winograd's algorithm can do a gradient, with the error that is allowed."""
+    """Whether it is a gradient in a weight of windows that move pixel by pixel."""
     stepwise = all(axis.stride == axis.dilation == 1 for axis in (p.rows, p.columns))
     images = all(1 in (a.channel, a.column) for a in (p.x, p.y))
-    if p.direction != "weight" or p.shuffle is not None or not (stepwise and images):
-        return False
-    return _admitted(p, traits) != ()
+    return p.direction == "weight" and p.shuffle is None and stepwise and images
 
 
 def _admitted(p: Convolution, traits: DeviceTraits) -> tuple[int, ...]:
@@ -58,10 +56,10 @@ def weight_error(p: Convolution, gradients: int) -> float:
     return relative_error(down, across, min(tiles, MOST_TILES), unit, random_taps=True)
 
 
-def weight_tile(p: Convolution, traits: DeviceTraits) -> WeightTile:
+def weight_tile(p: Convolution, traits: DeviceTraits) -> WeightTile | None:
     """Returns the tile that promises most, of those whose errors are allowed."""
     tiles = (t for m in _admitted(p, traits) for t in _tiles_of(p, traits, m))
-    return max(tiles, key=lambda tile: weight_gain(p, traits, tile))
+    return max(tiles, key=lambda tile: weight_gain(p, traits, tile), default=None)
 
 
 def _tiles_of(p: Convolution, traits: DeviceTraits, gradients: int) -> Iterator[WeightTile]:
@@ -135,9 +133,7 @@ def weight_gain(p: Convolution, traits: DeviceTraits, tile: WeightTile) -> float
     return sums / (p.groups * cut.elements * (products + moves))
 
 
-def weight_pays(p: Convolution, traits: DeviceTraits) -> bool:
-    """Whether the rule's tile is faster than sums of products."""
-    tile = weight_tile(p, traits)
+def suits_weight(p: Convolution, traits: DeviceTraits) -> bool:
+    """Whether a gradient is large enough for some launches more."""
     sums = math.prod(p.y_shape) * math.prod(p.w_shape[1:])
-    large = sums >= LEAST * LAUNCH * traits.compute_units
-    return large and weight_gain(p, traits, tile) > 1
+    return sums >= LEAST * LAUNCH * traits.compute_units

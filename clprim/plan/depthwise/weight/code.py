@@ -49,6 +49,11 @@ class DepthwiseGradient:
     beta: bool = False
 
     @property
+    def groups(self) -> int:
+        """Channels of the convolution's input."""
+        return self.channels // self.multiplier
+
+    @property
     def taps(self) -> int:
         """Of a channel."""
         return self.rows.kernel * self.columns.kernel
@@ -75,7 +80,7 @@ class DepthwiseGradient:
     def moved_bytes(self) -> int:
         """Of x, the gradient and the result, once each."""
         h, v = self.rows, self.columns
-        x = self.images * self.channels // self.multiplier * h.inputs * v.inputs
+        x = self.images * self.groups * h.inputs * v.inputs
         grad = self.images * self.channels * h.outputs * v.outputs
         y = self.channels * self.taps * self.y.dtype.itemsize
         return x * self.x.dtype.itemsize + grad * self.grad.dtype.itemsize + y
