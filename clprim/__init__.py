@@ -65,7 +65,6 @@ from clprim.primitives.pairs import Pairs
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 from clprim.primitives.scan import Scan
-from clprim.primitives.traced import elementwise, reduction
 from clprim.runtime.device import Device, current_device, devices, on, set_device, synchronize
 from clprim.runtime.profile import profile
 from clprim.runtime.stats import stats
@@ -139,7 +138,6 @@ __all__ = [  # noqa: PLE0604
     "current_device",
     "devices",
     "e",
-    "elementwise",
     "empty",
     "empty_like",
     "float16",
@@ -163,7 +161,6 @@ __all__ = [  # noqa: PLE0604
     "pi",
     "profile",
     "random",
-    "reduction",
     "set_device",
     "stats",
     "synchronize",
@@ -200,7 +197,7 @@ if not TYPE_CHECKING:  # a type checker would take it for leave to use any name
             raise MissingNameError(f"clprim.{name} is there after `import clprim.{name}`")
         if name.startswith("_"):
             raise AttributeError(f"module 'clprim' has no attribute {name!r}")
-        if hasattr(_operators(), name):
+        if callable(getattr(_operators(), name, None)):
             instead = f"write ops.{name}, with `from clprim import ops`"
         else:
             near = get_close_matches(name, __all__, 1)

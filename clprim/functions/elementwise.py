@@ -9,7 +9,6 @@ import numpy as np
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.dtypes import bounds
-from clprim.language.traced_value import Value, apply
 from clprim.ops.elementwise.calls import unary
 from clprim.ops.shared.arguments import dtype_of, is_array
 from clprim.ops.shared.dims import whole
@@ -18,8 +17,6 @@ from clprim.ops.shared.strings import kernel
 
 def round(x: Any, /, decimals: int = 0, *, out: Any = None) -> Array:
     """Returns the nearest number of so many decimals, of two the even one."""
-    if isinstance(x, Value):
-        return apply("rint", x)  # type: ignore[return-value]
     places = whole("round", "decimals", decimals)
     if places >= 0 or dtype_of("round", "x", x).kind not in "iu":
         return ops.round(x, decimals=places, out=out)
@@ -40,8 +37,6 @@ def where(condition: Any, a: Any = None, b: Any = None, /) -> Any:
 
     With the condition alone: the positions where it holds, as `nonzero` returns them.
     """
-    if any(isinstance(v, Value) for v in (condition, a, b)):
-        return apply("where", condition, a, b)
     if a is None and b is None:
         found = ops.nonzero(condition)
         return tuple(found[:, d] for d in range(condition.ndim))
@@ -50,8 +45,6 @@ def where(condition: Any, a: Any = None, b: Any = None, /) -> Any:
 
 def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Array:
     """Returns elements of ``x`` brought between ``min`` and ``max``; NaN stays NaN."""
-    if any(isinstance(v, Value) for v in (x, min, max)):
-        return apply("clip", x, min, max)  # type: ignore[return-value]
     if dtype_of("clip", "x", x).kind in "iu":  # what no element passes bounds nothing
         least, greatest = bounds(x.dtype)
         min = None if type(min) is int and min < least else min

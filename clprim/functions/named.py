@@ -10,7 +10,6 @@ from typing import Any
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.functions.masked import MASKED, reduced
-from clprim.language.traced_value import Value, apply
 from clprim.ops.elementwise.calls import computed
 from clprim.ops.elementwise.row import Row
 from clprim.ops.elementwise.table import ROWS
@@ -29,18 +28,15 @@ def _compiled(name: str, text: str, **space: Any) -> Callable[..., Any]:
 
 
 def _of_row(row: Row) -> Callable[..., Array]:
-    """Compiles a function of elements, which takes the values of `elementwise` as well."""
+    """Compiles a function of elements."""
     name, given = row.numpy.split()[0], row.operands
-    values = " or ".join(f"isinstance({array}, Value)" for array in row.arrays)
     each = "" if "element" in row.meaning else ", of every element"
     text = f"""
 def {name}({given}, /, *, out=None):
-    if {values}:
-        return apply({name!r}, {given})
     return compute({given}, out=out)
 """
     compute = computed(row) if row.arithmetic or not row.shown else getattr(ops, row.name)
-    function = _compiled(name, text, Value=Value, apply=apply, compute=compute)
+    function = _compiled(name, text, compute=compute)
     function.__doc__ = f"Returns {row.meaning}{each}; ``out`` is where the result goes."
     return function
 

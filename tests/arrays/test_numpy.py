@@ -378,7 +378,6 @@ def test_no_folder_stands_before_a_function():
     assert {n for n in ops.__all__ if isinstance(getattr(ops, n), types.ModuleType)} == {"optim"}
     assert callable(cp.array)
     assert callable(cp.repeat)
-    assert callable(cp.reduction)
     assert callable(ops.fold)
     assert callable(ops.sort)
     assert not hasattr(ops, "reduce")
