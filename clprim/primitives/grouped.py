@@ -256,7 +256,7 @@ class Grouped(Strings):
         outs: Sequence[Any],
         options: Options,
     ) -> None:
-        """See `Strings.check` in `clprim.primitives.strings`; written values of groups come last."""
+        """See `Strings.check` in `clprim.primitives.strings`; values of groups come last."""
         kept = [n for n, given in enumerate(options.keep) if given]
         own = len(outs) - len(kept)
         super().check(device, arrays, numbers, outs[:own], options)
