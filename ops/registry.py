@@ -6,10 +6,13 @@ functions that pass on to one, PyTorch's overloads whose arguments agree, and ON
 
 from __future__ import annotations
 
+import inspect
+import re
 import sys
 from ast import literal_eval
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from clprim.errors import DefinitionError
@@ -66,12 +69,19 @@ def public() -> dict[str, Callable[..., Any]]:
 
 @dataclass(frozen=True)
 class OnnxOperator:
-    """What computes an operator of ONNX's of its inputs, in their order, and its attributes."""
+    """What computes an operator of ONNX's: inputs and attributes, as parameters of a function.
+
+    ``inputs`` are parameters and how each comes (see `clprim.onnx.table`); none are arrays in the
+    function's order.
+    """
 
     name: str
     function: Callable[..., Any]
+    inputs: tuple[tuple[str, str], ...]
     parameters: Mapping[str, str]
     defaults: Mapping[str, Any]
+    idle: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Returns a node's attributes as arguments of the function."""
@@ -79,27 +89,61 @@ class OnnxOperator:
         for name in self.parameters.keys() ^ values.keys():
             problem = "is not supported" if name in values else "is missing"
             raise DefinitionError(f"{self.name}: the attribute {name} {problem}")
-        for name, value in values.items():
-            if not self.parameters[name] and value != self.defaults[name]:
-                wanted = f"expected {self.defaults[name]!r}"
-                raise DefinitionError(f"{self.name}: attribute {name}={value!r}: {wanted}")
-        return {p: values[name] for name, p in self.parameters.items() if p}
+        return {p: self._said(p, values[name]) for name, p in self.parameters.items()}
+
+    def _said(self, parameter: str, value: Any) -> Any:
+        """Truth values are numbers in ONNX, and lists no tuples."""
+        if isinstance(value, list):
+            return tuple(value)
+        return bool(value) if parameter in self._truths and value in (0, 1) else value
+
+    @cached_property
+    def _truths(self) -> set[str]:
+        told = inspect.signature(inspect.unwrap(self.function)).parameters.values()
+        return {p.name for p in told if "bool" in str(p.annotation)}
 
 
 _onnx: dict[tuple[str, str], OnnxOperator] = {}
+_RECORD = re.compile(r"(?:([\w.]+)::)?(\w+)(?:\(([^)]*)\))?(.*)", re.DOTALL)
 
 
 def add_onnx(text: str, function: Callable[..., Any]) -> None:
-    """Registers what computes an operator of ONNX's; see `Facts.onnx`."""
-    name, *rest = text.split()
-    parameters, defaults = {}, {}
-    for part in rest:
-        words, equals, default = part.partition("==" if "==" in part else "=")
-        attribute, _, parameter = words.partition(":")
-        parameters[attribute] = "" if equals == "==" else parameter or attribute
-        if equals:
-            defaults[attribute] = literal_eval(default)
-    _onnx["", name] = OnnxOperator(name, function, parameters, defaults)
+    """Registers what computes operators of ONNX's: records with ``;`` between them.
+
+    A record is a name, behind a domain and ``::`` where that is not ONNX's own, its inputs in
+    parentheses (``Name(x, dim: Number)``, ``*`` for as many as there are, two at a time, and
+    ``[]`` for a list), and words: ``attribute:parameter=default``, where one name holds for both;
+    ``-attribute``, which changes nothing; ``@2`` of two results, ``@moves`` of what may run on
+    codes, and flags of `clprim.onnx.table.family`.
+    """
+    for record in filter(str.strip, text.split(";")):
+        found = _RECORD.match(record.strip())
+        assert found is not None, record
+        domain, name, inputs, words = found.groups(default="")
+        if (domain, name) in _onnx:
+            raise DefinitionError(f"ONNX's {domain or 'ai.onnx'} {name} has two records")
+        parameters, defaults = {}, {}
+        signs: dict[str, list[str]] = {"-": [], "@": []}
+        for part in words.split():
+            if part[0] in signs:
+                signs[part[0]].append(part[1:])
+                continue
+            word, equals, default = part.partition("=")
+            attribute, _, parameter = word.partition(":")
+            parameters[attribute] = parameter or attribute
+            if equals:
+                defaults[attribute] = literal_eval(default)
+        given = [part.partition(":") for part in inputs.split(",") if part.strip()]
+        kinds = tuple((label.strip(), kind.strip() or "Any") for label, _, kind in given)
+        how = kinds, parameters, defaults, *map(tuple, signs.values())
+        _onnx[domain, name] = OnnxOperator(name, function, *how)
+
+
+def recorded() -> set[tuple[str, str]]:
+    """Returns domain and name of every operator of ONNX's that has a record."""
+    import clprim.ops  # noqa: F401 - which registers them
+
+    return {*_onnx}
 
 
 def of_onnx(name: str, domain: str = "") -> OnnxOperator | None:

@@ -18,14 +18,16 @@ that it does not make, an attribute that is neither a parameter, nor listed, nor
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
+from clprim.errors import DefinitionError
 from clprim.onnx.schema import defaults_of
-from clprim.ops.registry import of_onnx
+from clprim.ops.registry import OnnxOperator, of_onnx, recorded
 
 Value: TypeAlias = Any
 Known: TypeAlias = Any
@@ -68,7 +70,8 @@ class Entry:
         self._idle = {"consumed_inputs", *idle.split()}
 
     @cached_property
-    def _form(self) -> _Form:
+    def form(self) -> _Form:
+        """Its parameters, as it is written."""
         context, inputs, many, attributes, others = False, [], "", {}, False
         for p in inspect.signature(self._function).parameters.values():
             kind = p.annotation if isinstance(p.annotation, str) else "Any"
@@ -86,12 +89,12 @@ class Entry:
 
     def attributes(self) -> set[str]:
         """Returns the names of the attributes that it knows."""
-        found = {*self._takes, *self._idle, *self._form.attributes, *self._only}
-        return found | {name for name, kind in self._form.inputs if kind in _HOST}
+        found = {*self._takes, *self._idle, *self.form.attributes, *self._only}
+        return found | {name for name, kind in self.form.inputs if kind in _HOST}
 
     def most(self, given: int) -> int:
         """Returns how many inputs it takes, of as many as are given."""
-        return self._most or (given if self._form.many else len(self._form.inputs))
+        return self._most or (given if self.form.many else len(self.form.inputs))
 
     def refused(self, step: Any) -> str:
         """Returns what of a `clprim.onnx.model.Step` it does not know; nothing if it knows all."""
@@ -117,7 +120,7 @@ class Entry:
         self, context: Any, told: Mapping[str, Any], values: Sequence[Any], *, host: bool = False
     ) -> Any:
         """Calls it."""
-        form = self._form
+        form = self.form
         options = {n: v for n, v in told.items() if n in self._takes} if form.others else {}
         for name, kind in form.attributes.items():
             if told.get(name) is not None:
@@ -153,6 +156,8 @@ def handler(*names: str, domain: str = "", **told: Any) -> Callable[[Handler], H
 
     def register(function: Handler) -> Handler:
         for name in names:
+            if of_onnx(name, domain) is not None or (domain, name) in _TABLE:
+                raise DefinitionError(f"ONNX's {domain or 'ai.onnx'} {name} is said twice")
             _TABLE[domain, name] = Entry(function, **told)
         return function
 
@@ -176,14 +181,57 @@ def entry(domain: str, name: str) -> Entry | None:
     if found is None:
         known = of_onnx(name, domain)
         if known is not None:
-
-            def run(*inputs: Any, **attributes: Any) -> Any:
-                return known.function(*inputs, **known.arguments(attributes))
-
-            only = {n: known.defaults[n] for n, to in known.parameters.items() if not to}
-            takes = " ".join(known.parameters)
-            found = _TABLE[domain, name] = Entry(run, takes=takes, only=only)
+            found = _TABLE[domain, name] = _recorded(known)
     return found
+
+
+#: What makes a handler of a record, by a flag that the record has.
+_FAMILIES: dict[str, tuple[Callable[[OnnxOperator], Handler], dict[str, Any]]] = {}
+
+
+def family(flag: str, **told: Any) -> Callable[[Any], Any]:
+    """Registers what makes handlers of the records with a flag; ``told`` is as of `handler`."""
+
+    def register(make: Callable[[OnnxOperator], Handler]) -> Any:
+        _FAMILIES[flag] = make, told
+        return make
+
+    return register
+
+
+# What `clprim.ops` has another word for, by the parameter.
+_WORDS: dict[str, dict[Any, Any]] = {
+    "reduce": {"none": None, "add": "sum", "mul": "prod", "max": "amax", "min": "amin"},
+    "mode": {"linear": "bilinear", "cubic": "bicubic"},
+}
+
+
+def _recorded(known: OnnxOperator) -> Entry:
+    """The handler that follows from a record."""
+    for flag in known.flags:
+        if flag in _FAMILIES:
+            make, told = _FAMILIES[flag]
+            return Entry(make(known), **told)
+    form = [label for label, _ in known.inputs]
+    several = form[0] if form in (["*"], ["[]"]) else ""
+
+    def run(*inputs: Any, **told: Any) -> Any:
+        if several == "*":
+            return functools.reduce(known.function, inputs)
+        arrays = {label: told.pop(label) for label in form if label in told}
+        options = known.arguments(told)
+        for name in _WORDS.keys() & options.keys():
+            options[name] = _WORDS[name].get(options[name], options[name])
+        given = (list(inputs),) if several else inputs
+        return known.function(*given, **arrays, **options)
+
+    made = Entry(
+        run, takes=" ".join(known.parameters), idle=" ".join(known.idle),
+        makes=2 if "2" in known.flags else 1, moves="moves" in known.flags,
+    )  # fmt: skip
+    inputs = [] if several else list(known.inputs)
+    made.form = _Form(False, inputs, "" if inputs else "Any", {}, True)
+    return made
 
 
 def host_entry(domain: str, name: str) -> Entry | None:
@@ -194,7 +242,7 @@ def host_entry(domain: str, name: str) -> Entry | None:
 
 def names() -> list[tuple[str, str]]:
     """Returns domain and name of all handlers, in order."""
-    return sorted(_TABLE)
+    return sorted({*_TABLE, *recorded()})
 
 
 def load() -> None:

@@ -38,7 +38,7 @@ def _add(what: str, sign: str, a: Any, b: Any, alpha: Any, out: Any) -> Array:
     return found
 
 
-@operator(onnx="Add")
+@operator(onnx="Add; Sum(*)")
 def add(a: Any, b: Any, *, alpha: float = 1, out: Any = None) -> Array:
     """Returns a + alpha · b.
 

@@ -152,6 +152,8 @@ def computed(row: Row) -> Callable[..., Any]:
         return _logical(row.arithmetic)
     if row.arithmetic:
         return (unary if len(row.arrays) == 1 else _arithmetic)(row.arithmetic)
+    if row.numbers:
+        return lambda x, **numbers: row.operator(x, *numbers.values())
     return row.operator
 
 

@@ -26,7 +26,7 @@ def _where(a: str, b: str, dtype: AnyDType) -> Operator:
     return Pointwise(expr, result_type=dtype, name="where")
 
 
-@operator(onnx="Where", sample="x, x, x")
+@operator(onnx="Where @moves", sample="x, x, x")
 def where(condition: Any, a: Any, b: Any, *, out: Any = None) -> Array:
     """Returns elements of ``a`` where ``condition`` is not zero, and of ``b`` elsewhere.
 

@@ -117,7 +117,7 @@ FUNCTIONS = (
     Row("neg", "the number with the other sign", "y0 = -x0;", SAME, arithmetic="negative",
         shown=False, numpy="negative", torch="neg", onnx="Neg"),
     Row("positive", "the number itself", arithmetic="positive", shown=False,
-        numpy="positive conj real", onnx="Identity"),
+        numpy="positive conj real"),
     Row("invert", "all bits, or a truth value, the other way round", arithmetic="invert",
         shown=False, numpy="invert bitwise_not bitwise_invert", onnx="BitwiseNot"),
     # PyTorch's sign of NaN is 0.
@@ -169,9 +169,8 @@ def _truth(name: str, meaning: str, floats: str, integers: str, onnx: str = "") 
 
 # fmt: off
 _TRUTHS = (
-    _truth("isnan", "whether it is NaN", "y0 = x0 != x0;", _NEVER, "IsNaN"),
-    _truth("isinf", "whether it is infinite", "y0 = x0 == INFINITY || x0 == -INFINITY;", _NEVER,
-        "IsInf detect_negative==1 detect_positive==1"),
+    _truth("isnan", "whether it is NaN", "y0 = x0 != x0;", _NEVER),
+    _truth("isinf", "whether it is infinite", "y0 = x0 == INFINITY || x0 == -INFINITY;", _NEVER),
     _truth("isposinf", "whether it is ∞", "y0 = x0 == INFINITY;", _NEVER),
     _truth("isneginf", "whether it is -∞", "y0 = x0 == -INFINITY;", _NEVER),
     _truth("isfinite", "whether it is neither infinite nor NaN", "y0 = x0 - x0 == 0;", _ALWAYS),
@@ -218,7 +217,7 @@ Example:
     Row("leaky_relu", "x where it is positive, else ``negative_slope`` · x",
         "typeof_y0 x = x0; y0 = x > 0 ? x : x * w0;", numbers="negative_slope=0.01", backward="",
         torch="leaky_relu", onnx="LeakyRelu alpha:negative_slope=0.01"),
-    Row("prelu", floats="typeof_y0 x = x0; y0 = x > 0 ? x : x * x1;", shown=False, onnx="PRelu"),
+    Row("prelu", floats="typeof_y0 x = x0; y0 = x > 0 ? x : x * x1;", shown=False),
     Row("hardtanh", "min(max(min_val, x), max_val)",
         "typeof_y0 x = x0; y0 = x < w0 ? w0 : x > w1 ? w1 : x;",
         numbers="min_val=-1.0, max_val=1.0", check=_bounds,
@@ -231,7 +230,7 @@ Example:
     Row("hardsigmoid.of", floats="""
             typeof_y0 s = w0 * (typeof_y0)x0 + w1;
             y0 = s <= 0 ? 0 : s >= 1 ? 1 : s;
-        """, shown=False),
+        """, numbers="alpha, beta", shown=False, onnx="HardSigmoid alpha=0.2 beta=0.5"),
     # Of -∞ it is NaN, as in PyTorch.
     Row("hardswish", "x · hardsigmoid(x)",
         "typeof_y0 x = x0; typeof_y0 s = (x + 3) / 6; y0 = s <= 0 ? x * 0 : s < 1 ? x * s : x;",
@@ -261,7 +260,7 @@ Example:
         f"{sigmoid_of('x0')} y0 = s_x * s;", backward="", torch="silu"),
     Row("swish", "x · sigmoid(beta · x) (Ramachandran, Zoph and Le 2017)",
         f"{sigmoid_of('w0 * (typeof_y0)x0')} y0 = x0 * s;", numbers="beta=1.0", backward="",
-        onnx="Swish alpha:beta=1.0"),
+        onnx="Swish alpha:beta=1.0; com.microsoft::QuickGelu alpha:beta=1.702"),
     Row("logsigmoid", "log(sigmoid(x)), accurate where the sigmoid underflows",
         "typeof_y0 x = x0; y0 = (x < 0 ? x : 0) - log1p(exp(-fabs(x)));", backward=""),
     Row("softplus",
@@ -363,11 +362,11 @@ Example:
     _pair("maximum", "the greater of two elements, or NaN where either is",
         "y0 = a >= b || a != a ? a : b;", commutes=True, integers=SAME, numpy="maximum",
         gradient=formulas.greater("<"), slope="halves where both are equal",
-        onnx="Max"),
+        onnx="Max(*)"),
     _pair("minimum", "the lesser of two elements, or NaN where either is",
         "y0 = a <= b || a != a ? a : b;", commutes=True, integers=SAME, numpy="minimum",
         gradient=formulas.greater(">"), slope="halves where both are equal",
-        onnx="Min"),
+        onnx="Min(*)"),
     _pair("fmax", "the greater of two elements, or the one that is not NaN",
         "y0 = a >= b || b != b ? a : b;", commutes=True, integers=SAME, numpy="fmax"),
     _pair("fmin", "the lesser of two elements, or the one that is not NaN",
@@ -385,10 +384,11 @@ Example:
     _pair("remainder",
         "a less b times the quotient rounded down, as ``a % b`` does: it has b's sign",
         arithmetic="remainder", numpy="remainder mod",
-        torch="remainder.Tensor remainder.Scalar remainder.Scalar_Tensor", onnx="Mod fmod==0"),
+        torch="remainder.Tensor remainder.Scalar remainder.Scalar_Tensor"),
     _pair("fmod", "a less b times the quotient rounded towards 0: it has a's sign",
         arithmetic="fmod", torch="fmod.Tensor fmod.Scalar"),
     _pair("pow", "a to the power b", arithmetic="power", numpy="power pow", torch="",
+        onnx="Pow @own",
         notes="""
 
 Integers stay integers. A negative power of one is, as in PyTorch, what is whole of it: 1 or -1

@@ -103,7 +103,7 @@ def prelu_backward(grad: Any, x: Any, weight: Any) -> tuple[Array, Array]:
     return gx, gw.reshape(weight.shape)
 
 
-@operator(onnx="Gelu approximate='none'")
+@operator(onnx="Gelu approximate='none'; com.microsoft::Gelu(x)")
 def gelu(x: Any, approximate: str = "none", *, out: Any = None) -> Array:
     """Returns x · Φ(x), Φ the normal distribution function (Hendrycks and Gimpel 2016).
 

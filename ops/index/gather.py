@@ -69,7 +69,10 @@ def take(x: Any, index: Any, *, out: Any = None) -> Array:
     return kernel(guarded, "take", dtype)(x, index, out=out)
 
 
-@operator(sample="x, 1, empty((0, 3, 4, 4), int64)")
+@operator(
+    onnx="GatherElements(x, index) axis:dim=0 @moves",
+    sample="x, 1, empty((0, 3, 4, 4), int64)",
+)
 @repeatable
 def gather(
     x: Any, dim: int | None = None, index: Any = None, *, axis: int | None = None, out: Any = None

@@ -75,7 +75,10 @@ def gather_nd(x: Any, index: Any, batch_dims: int = 0, *, out: Any = None) -> Ar
     return kernel("\n".join(lines), what, x.dtype)(x, index, shape=shape, out=out)
 
 
-@operator(sample="x, empty((2, 1), int64), empty((2, 3, 4, 4))")
+@operator(
+    onnx="ScatterND(x, index, updates) reduction:reduce='none'",
+    sample="x, empty((2, 1), int64), empty((2, 3, 4, 4))",
+)
 @repeatable
 def scatter_nd(x: Any, index: Any, updates: Any, reduce: str | None = None) -> Array:
     """Returns x with what rows of an index name replaced: ``y[i0, …, ik-1] = updates[…]``.

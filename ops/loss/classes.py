@@ -25,7 +25,10 @@ from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 
 
-@operator(sample='x, empty((0, 4, 4), int64), reduction="none"')
+@operator(
+    onnx="NegativeLogLikelihoodLoss ignore_index=-4611686018427387904 reduction='mean'",
+    sample='x, empty((0, 4, 4), int64), reduction="none"',
+)
 @repeatable
 def nll_loss(
     input: Any,

@@ -18,7 +18,7 @@ from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import real
 
 
-@operator()
+@operator(onnx="InstanceNormalization(x, weight, bias) epsilon:eps=1e-05")
 @repeatable
 def instance_norm(
     x: Any,

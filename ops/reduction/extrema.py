@@ -86,7 +86,7 @@ def _find(
     return _position(name, start, beats, in_order, dtype, last)(x, axis=axis, **options)
 
 
-@operator(numpy="amax max", torch="amax max", sample="x, axis=1")
+@operator(numpy="amax max", torch="amax max", onnx="ReduceMax @reduction", sample="x, axis=1")
 def amax(
     x: Any,
     axis: Axis = None,
@@ -106,7 +106,7 @@ def amax(
     return _amax(x, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
-@operator(numpy="amin min", torch="amin min", sample="x, axis=1")
+@operator(numpy="amin min", torch="amin min", onnx="ReduceMin @reduction", sample="x, axis=1")
 def amin(
     x: Any,
     axis: Axis = None,
@@ -126,7 +126,12 @@ def amin(
     return _amin(x, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
-@operator(numpy="argmax", torch="argmax", sample="x, axis=1")
+@operator(
+    numpy="argmax",
+    torch="argmax",
+    onnx="ArgMax axis:dim=0 keepdims=1 select_last_index:select_last=0",
+    sample="x, axis=1",
+)
 def argmax(
     x: Any,
     axis: Axis = None,
@@ -158,7 +163,12 @@ def argmax(
     return _find("argmax", "lowest", "GREATER", x, axis, select_last, **options)
 
 
-@operator(numpy="argmin", torch="argmin", sample="x, axis=1")
+@operator(
+    numpy="argmin",
+    torch="argmin",
+    onnx="ArgMin axis:dim=0 keepdims=1 select_last_index:select_last=0",
+    sample="x, axis=1",
+)
 def argmin(
     x: Any,
     axis: Axis = None,

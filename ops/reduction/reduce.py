@@ -74,7 +74,7 @@ def _converting(name: str, usual: Operator, x: Any, dtype: Any, **options: Any) 
     return _converted(name, wanted)(x, **options)
 
 
-@operator(numpy="sum", sample="x, axis=1")
+@operator(numpy="sum", onnx="ReduceSum @reduction @dtype", sample="x, axis=1")
 def sum(
     x: Any,
     axis: Axis = None,
@@ -128,7 +128,7 @@ def mean(
     return _converting("mean", _mean, x, dtype, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
-@operator(numpy="prod", sample="x, axis=1")
+@operator(numpy="prod", onnx="ReduceProd @reduction @dtype", sample="x, axis=1")
 def prod(
     x: Any,
     axis: Axis = None,
@@ -277,7 +277,7 @@ _logsumexp = by_kind(
 )
 
 
-@operator(sample="x, axis=1")
+@operator(onnx="ReduceLogSumExp @reduction @wide", sample="x, axis=1")
 def logsumexp(
     x: Any,
     axis: Axis = None,

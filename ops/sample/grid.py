@@ -24,7 +24,10 @@ _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 
 
-@operator(sample="x, empty((0, 2, 2, 2))")
+@operator(
+    onnx="GridSample mode='linear' padding_mode='zeros' align_corners=0",
+    sample="x, empty((0, 2, 2, 2))",
+)
 @repeatable
 def grid_sample(
     x: Any,
@@ -220,7 +223,10 @@ def _inside(at: str, d: int, padding: str, corners: bool, slope: str = "") -> li
 # --- grids ----------------------------------------------------------------------------------------
 
 
-@operator(sample="empty((1, 2, 3)), (1, 1, 2, 2)")
+@operator(
+    onnx="AffineGrid(theta, size: Numbers) align_corners=0",
+    sample="empty((1, 2, 3)), (1, 1, 2, 2)",
+)
 @repeatable
 def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = None) -> Array:
     """Returns the grid of an affine map, for `grid_sample`.

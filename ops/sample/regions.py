@@ -124,7 +124,10 @@ def roi_align(
     return kernel(text, what, x.dtype)(*arrays, scale, shape=shape)
 
 
-@operator(sample="image(2), empty((1, 5)), 2")
+@operator(
+    onnx="MaxRoiPool(x, boxes) pooled_shape:output_size spatial_scale=1.0",
+    sample="image(2), empty((1, 5)), 2",
+)
 @repeatable
 def roi_pool(x: Any, boxes: Any, output_size: Numbers, spatial_scale: float = 1.0) -> Array:
     """Returns the greatest elements of parts of boxes; arguments after torchvision's.

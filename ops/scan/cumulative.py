@@ -40,7 +40,7 @@ def _product(dtype: AnyDType | None) -> Scan:
     )
 
 
-@operator(sample="x, axis=1")
+@operator(onnx="CumSum @scan", sample="x, axis=1")
 def cumsum(
     x: Any,
     dim: int | None = None,
@@ -84,7 +84,7 @@ def cumsum_backward(grad: Any, dim: int | None = None, *, axis: int | None = Non
     return cumsum(grad, dim, axis=axis, reverse=True, dtype=dtype)
 
 
-@operator(sample="x, axis=1")
+@operator(onnx="CumProd @scan", sample="x, axis=1")
 def cumprod(
     x: Any,
     dim: int | None = None,

@@ -21,7 +21,7 @@ from clprim.primitives import arithmetic
 from clprim.primitives.pieces import put_together
 
 
-@operator(onnx="Concat axis:dim", gradient="`cat_backward`", sample="[x, x]")
+@operator(onnx="Concat([]) axis:dim=1 @moves", gradient="`cat_backward`", sample="[x, x]")
 @repeatable
 def cat(
     arrays: Sequence[Any], dim: int | None = None, *, axis: int | None = None, out: Any = None

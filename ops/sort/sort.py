@@ -98,7 +98,11 @@ def argsort(
     return sort(x, dim, descending, stable, axis=axis)[1]
 
 
-@operator(torch="topk", sample="x, 1, 1")
+@operator(
+    torch="topk",
+    onnx="TopK(x, k: Number) axis:dim=-1 largest=1 -sorted @2",
+    sample="x, 1, 1",
+)
 @repeatable
 def topk(
     x: Any,

@@ -169,7 +169,7 @@ def test_swiglu_clamps_scales_and_splits(device, told):
     ("FusedMatMul", [f(2, 3), f(3, 2)], {"transBatchA": 1}, 1, "transBatchA=1"),
     ("FusedGemm", [f(2, 3), f(3, 2)], {"activation_gamma": 1.0}, 1, "activation_gamma"),
     ("Gelu", [f(2)], {"alpha": 2.0}, 1, "'#0'.*alpha=2.0"),
-    ("Gelu", [f(2), f(2), f(2)], {}, 1, "3 inputs, of which it takes 2"),
+    ("Gelu", [f(2), f(2), f(2)], {}, 1, "3 inputs, of which it takes 1"),
     ("BiasGelu", [f(2), f(2)], {}, 2, "2 outputs, of which it makes 1"),
     ("SwiGLU", [f(2), f(2)], {"round_activation": 1}, 1, "round_activation=1"),
     ("GroupQueryAttention", [*PROMPT, *[None] * 7, f(16)], GROUPS, 3, "15 inputs"),

@@ -18,7 +18,7 @@ CODE = (".py", ".pyi", ".jinja", ".cl")
 LINES = {
     "bench": 17_100,
     "templates": 10_420,
-    "ops": 26_600,
+    "ops": 26_670,
     "clprim": 69_850,
     "clprim/language": 10_420,
     "clprim/plan": 18_770,
@@ -30,11 +30,11 @@ LINES = {
     "clprim/graph": 7_710,
     "clprim/functions": 1_440,
     "clprim/torch": 8_890,
-    "clprim/onnx": 4_320,
+    "clprim/onnx": 4_300,
     "tests": 60_600,
 }
 # Files of clprim and ops that say an operator: define, import, look up or name it in a string.
-PLACES = {"conv2d": 18, "softmax": 12, "sort": 10, "relu": 9, "layer_norm": 7}
+PLACES = {"conv2d": 18, "softmax": 11, "sort": 10, "relu": 9, "layer_norm": 7}
 # Formulas of activations, which rows of ops/elementwise/table.py have.
 FORMULAS = ("tanh(", "exp(-", "erf(", "log1p(exp")
 LONGEST, PARAMETERS, FORMULA_FILES, THREE_TIMES = 86, 87, 16, 32

@@ -8,26 +8,23 @@ from clprim import ops
 from clprim.errors import DefinitionError
 from clprim.onnx.operators.conv import CONV, convolved, gemm
 from clprim.onnx.table import handler
-from clprim.ops.elementwise.table import ROWS
+from clprim.ops.registry import of_onnx
 
 _DOMAIN = "com.microsoft"
-# With as many numbers as they take.
-_ACTIVATIONS: dict[str, tuple[Any, int]] = {
-    "Relu": (ops.relu, 0), "Tanh": (ops.tanh, 0), "Sigmoid": (ops.sigmoid, 0),
-    "Softplus": (ops.softplus, 0), "Softsign": (ops.softsign, 0), "LeakyRelu": (ops.leaky_relu, 1),
-    "ThresholdedRelu": (ops.threshold, 1),
-    "Elu": (ops.elu, 1), "Clip": (ops.hardtanh, 2),
-    "HardSigmoid": (ROWS["hardsigmoid.of"].operator, 2),
-}  # fmt: skip
+# Those that have numbers take as many as they need.
+_ACTIVATIONS = {"Relu", "Tanh", "Sigmoid", "Softplus", "Softsign", "LeakyRelu", "ThresholdedRelu",
+                "Elu", "HardSigmoid", "Clip"}  # fmt: skip
 
 
 def _activated(y: Any, name: str | None, numbers: Any) -> Any:
     if not name:
         return y
-    function, count = _ACTIVATIONS.get(name, (None, 0))
-    if function is None or len(numbers) < count:
+    if name == "Clip" and len(numbers) > 1:
+        return ops.hardtanh(y, *numbers[:2])
+    known = of_onnx(name) if name in _ACTIVATIONS else None
+    if known is None or len(numbers) < len(known.parameters):
         raise DefinitionError(f"the activation {name!r} with the numbers {[*numbers]}")
-    return function(y, *numbers[:count])
+    return known.function(y, **dict(zip(known.parameters.values(), numbers, strict=False)))
 
 
 @handler("FusedMatMul", domain=_DOMAIN, takes="transA transB",
@@ -55,19 +52,14 @@ def _fused_conv(
     return _activated(y if z is None else ops.add(y, z), activation, activation_params)
 
 
-@handler("Gelu", "BiasGelu", domain=_DOMAIN)
-def _gelu(x: Any, bias: Any = None) -> Any:
-    return ops.gelu(x if bias is None else ops.add(x, bias))
+@handler("BiasGelu", domain=_DOMAIN)
+def _bias_gelu(x: Any, bias: Any) -> Any:
+    return ops.gelu(ops.add(x, bias))
 
 
 @handler("FastGelu", domain=_DOMAIN)
 def _fast_gelu(x: Any, bias: Any = None) -> Any:
     return ops.gelu(x if bias is None else ops.add(x, bias), "tanh")
-
-
-@handler("QuickGelu", domain=_DOMAIN)
-def _quick_gelu(x: Any, *, alpha: float = 1.702) -> Any:
-    return ops.swish(x, alpha)
 
 
 @handler("SwiGLU", domain=_DOMAIN, only={"round_activation": 0})

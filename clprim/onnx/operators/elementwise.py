@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import reduce
 from typing import Any
@@ -10,9 +11,10 @@ import numpy as np
 
 from clprim import ops
 from clprim.errors import DTypeError
-from clprim.onnx.table import Value, handler
+from clprim.onnx.table import Handler, Value, family, handler
 from clprim.onnx.values import BOOL, BYTE, FLOAT32, SMALL, Stored, cast, dtype_of, is_float
 from clprim.ops.elementwise.table import ROWS
+from clprim.ops.registry import OnnxOperator
 from clprim.ops.shared.strings import kernel
 
 
@@ -70,23 +72,12 @@ def _div(a: Any, b: Any) -> Any:
     return ops.div(a, b, rounding_mode="trunc") if a.dtype.kind in "iu" else ops.div(a, b)
 
 
-@handler("Pow")
-def _pow(a: Any, b: Any) -> Any:
-    return ops.pow(a, b).astype(a.dtype)
+def _mean(*arrays: Any) -> Any:
+    found = reduce(ops.add, arrays)
+    return string("y0 = x0 / w0;", found.dtype, found, len(arrays))
 
 
-def _many(function: Any, mean: bool = False) -> Any:
-    def run(*arrays: Any) -> Any:
-        found = reduce(function, arrays)
-        return string("y0 = x0 / w0;", found.dtype, found, len(arrays)) if mean else found
-
-    return run
-
-
-handler("Max")(_many(ops.maximum))
-handler("Min")(_many(ops.minimum))
-handler("Sum")(_many(ops.add))
-handler("Mean")(_many(ops.add, mean=True))
+handler("Mean")(_mean)
 
 
 @handler("Mod")
@@ -101,11 +92,6 @@ def _bit_shift(x: Any, by: Any, *, direction: str) -> Any:
     outside = f"x1 >= {bits}" + (" || x1 < 0" if signed else "")
     moved = "(typeof_x0)((ulong)x0 << x1)" if direction == "LEFT" else "x0 >> x1"
     return string(f"y0 = {outside} ? ({beyond}) : {moved};", x.dtype, x, by)
-
-
-@handler("Where", moves=True)
-def _where(condition: Any, a: Any, b: Any) -> Any:
-    return string("y0 = x0 != 0 ? x1 : x2;", a.dtype, condition, a, b)
 
 
 # --- of one array --------------------------------------------------------------------------------
@@ -130,12 +116,7 @@ def _clip(context: Any, x: Any, low: Value = None, high: Value = None, **told: A
 def _prelu(context: Any, x: Any, slope: Any) -> Any:
     if context.version < 7 and slope.ndim == 1 and x.ndim > 2:
         slope = slope.reshape((-1, *[1] * (x.ndim - 2)))
-    return string("y0 = x0 > 0 ? x0 : x0 * x1;", x.dtype, x, slope)
-
-
-@handler("HardSigmoid")
-def _hard_sigmoid(x: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Any:
-    return ROWS["hardsigmoid.of"].operator(x, alpha, beta)
+    return string(ROWS["prelu"].text(), x.dtype, x, slope)
 
 
 @handler("IsInf")
@@ -147,17 +128,35 @@ def _is_inf(x: Any, *, detect_positive: bool = True, detect_negative: bool = Tru
 
 @handler("IsNaN")
 def _is_nan(x: Any) -> Any:
-    return string("y0 = isnan(x0);", BOOL, cast(x, FLOAT32) if isinstance(x, Stored) else x)
+    return ROWS["isnan"].operator(cast(x, FLOAT32) if isinstance(x, Stored) else x)
 
 
-@handler("Softmax", "LogSoftmax", "Hardmax")
-def _softmax(context: Any, x: Any, *, axis: int = -1) -> Any:
-    name, shape = context.step.name, x.shape
-    axis += x.ndim if axis < 0 else 0
-    if context.version < 13:
-        x, axis = x.reshape((int(np.prod(shape[:axis])), -1 if x.size else 0)), 1
-    if name == "Hardmax":
-        most = ops.argmax(x, axis, keepdims=True)
-        text = f"y0 = coord({axis}) == x1 ? 1 : 0; (void)x0;"
-        return string(text, x.dtype, x, most).reshape(shape)
-    return (ops.softmax if name == "Softmax" else ops.log_softmax)(x, axis).reshape(shape)
+def _lines(function: Any) -> Handler:
+    """Of one axis; before opset 13 of all that follow it, as one."""
+
+    def run(context: Any, x: Any, *, axis: int | None = None) -> Any:
+        if context.version >= 13:
+            return function(x, (-1 if axis is None else axis) % max(x.ndim, 1))
+        axis = (1 if axis is None else axis) % max(x.ndim, 1)
+        lines = x.reshape((math.prod(x.shape[:axis]), -1 if x.size else 0))
+        return function(lines, 1).reshape(x.shape)
+
+    return run
+
+
+@family("lines")
+def _of_lines(known: OnnxOperator) -> Handler:
+    return _lines(known.function)
+
+
+@handler("Hardmax")
+@_lines
+def _hardmax(x: Any, axis: int) -> Any:
+    text = f"y0 = coord({axis}) == x1 ? 1 : 0; (void)x0;"
+    return string(text, x.dtype, x, ops.argmax(x, axis, keepdims=True))
+
+
+@family("own")
+def _own(known: OnnxOperator) -> Handler:
+    """In the first operand's dtype."""
+    return lambda a, b: known.function(a, b).astype(a.dtype)

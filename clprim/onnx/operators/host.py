@@ -55,6 +55,11 @@ def _mod(a: Any, b: Any, *, fmod: bool = False) -> Any:
     return np.asarray((np.fmod if fmod else np.mod)(a, _divisor(a, b)))
 
 
+@on_host("Concat")
+def _concat(*parts: Any, axis: int = 1) -> Any:
+    return np.concatenate(parts, axis)
+
+
 # To few bits the device rounds and saturates, as attributes have it.
 @on_host("Cast", only={"to": tuple(range(17))})
 def _cast(x: Any, *, to: int) -> Any:

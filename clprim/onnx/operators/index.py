@@ -28,11 +28,6 @@ def _gather(context: Any, x: Any, index: Value, *, axis: int = 0) -> Any:
     return ops.index_select(x, axis, context.device(index).reshape(-1)).reshape(shape)
 
 
-@handler("GatherElements", moves=True)
-def _gather_elements(x: Any, index: Any, *, axis: int = 0) -> Any:
-    return ops.gather(x, axis, index)
-
-
 @handler("ScatterElements", "Scatter")
 def _scatter(x: Any, index: Any, updates: Any, *, axis: int = 0, reduction: str = "none") -> Any:
     if reduction == "none":
@@ -41,11 +36,6 @@ def _scatter(x: Any, index: Any, updates: Any, *, axis: int = 0, reduction: str 
         x, updates = x.astype(BYTE), updates.astype(BYTE)
         return ops.scatter_reduce(x, axis, index, updates, _REDUCE[reduction]).astype(BOOL)
     return ops.scatter_reduce(x, axis, index, updates, _REDUCE[reduction])
-
-
-@handler("ScatterND")
-def _scatter_nd(x: Any, index: Any, updates: Any, *, reduction: str = "none") -> Any:
-    return ops.scatter_nd(x, index, updates, _REDUCE.get(reduction))
 
 
 @handler("TensorScatter")

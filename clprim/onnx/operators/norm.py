@@ -39,11 +39,6 @@ def _batch_norm(
     return y, *(string(text, a.dtype, a, b, momentum) for a, b in pairs), batch, variance
 
 
-@handler("InstanceNormalization")
-def _instance_norm(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5) -> Any:
-    return ops.instance_norm(x, weight=scale, bias=bias, eps=epsilon)
-
-
 @handler("GroupNormalization")
 def _group_norm(
     context: Any, x: Any, scale: Any, bias: Any, *, num_groups: int, epsilon: float = 1e-5

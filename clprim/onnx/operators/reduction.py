@@ -9,8 +9,9 @@ import numpy as np
 
 from clprim import ops
 from clprim.onnx.operators.elementwise import string
-from clprim.onnx.table import Number, Numbers, handler
-from clprim.onnx.values import BOOL, BYTE, INT64, filled, is_float
+from clprim.onnx.table import Handler, Number, Numbers, family, handler
+from clprim.onnx.values import BOOL, BYTE, filled, is_float
+from clprim.ops.registry import OnnxOperator
 from clprim.primitives.reduction import Reduction
 
 
@@ -26,25 +27,15 @@ def _mean(x: Any, along: tuple[int, ...]) -> Any:
     return string("y0 = x0 / w0;", x.dtype, ops.sum(x, along, dtype=x.dtype), count)
 
 
-def _extreme(function: Any) -> Any:
-    def run(x: Any, along: tuple[int, ...]) -> Any:
-        return function(x.astype(BYTE) if x.dtype == BOOL else x, along)
-
-    return run
-
-
 _SUM: Any = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
 _squares = Reduction("y0 = x0 * x0;", **_SUM, name="sum_of_squares")
 _absolutes = Reduction("y0 = x0 < 0 ? -x0 : x0;", **_SUM, name="sum_of_absolutes")
 _REDUCTIONS: dict[str, Any] = {
-    "Sum": lambda x, d: ops.sum(x, d, dtype=x.dtype),
     "SumSquare": lambda x, d: _squares(x, axis=d),
     "L1": lambda x, d: _absolutes(x, axis=d),
     "L2": lambda x, d: ops.sqrt(_squares(_wide(x), axis=d)),
-    "Prod": lambda x, d: ops.prod(x, d, dtype=x.dtype),
     "LogSum": lambda x, d: ops.log(ops.sum(x, d, dtype=x.dtype)),
-    "LogSumExp": lambda x, d: ops.logsumexp(_wide(x), d),
-    "Mean": _mean, "Max": _extreme(ops.amax), "Min": _extreme(ops.amin),
+    "Mean": _mean,
 }  # fmt: skip
 
 
@@ -59,49 +50,47 @@ def _neutral(name: str, dtype: Any) -> Any:
     return {"Prod": 1, "LogSum": -math.inf, "LogSumExp": -math.inf, "Mean": mean}.get(name, 0)
 
 
-def _reduction(name: str) -> Any:
+def _reduction(name: str, function: Any) -> Handler:
     def run(
         x: Any, axes: Numbers = None, *, keepdims: bool = True, noop_with_empty_axes: bool = False
     ) -> Any:
         if not axes and (noop_with_empty_axes or not x.ndim):
-            return _REDUCTIONS[name](x.reshape((*x.shape, 1)), (x.ndim,)).astype(x.dtype)
+            return function(x.reshape((*x.shape, 1)), (x.ndim,)).astype(x.dtype)
         along = tuple(sorted(a % x.ndim for a in axes)) if axes else tuple(range(x.ndim))
         sizes = [1 if d in along else n for d, n in enumerate(x.shape)]
         shape = tuple(n for d, n in enumerate(sizes) if keepdims or d not in along)
         if math.prod(x.shape[d] for d in along) == 0:
             return filled(shape, _neutral(name, x.dtype), x.dtype)
-        return _REDUCTIONS[name](x, along).astype(x.dtype).reshape(shape)
+        return function(x, along).astype(x.dtype).reshape(shape)
 
     return run
 
 
-for _name in _REDUCTIONS:
-    handler(f"Reduce{_name}")(_reduction(_name))
+for _name, _function in _REDUCTIONS.items():
+    handler(f"Reduce{_name}")(_reduction(_name, _function))
 
 
-def _arg(function: Any) -> Any:
-    def run(x: Any, *, axis: int = 0, keepdims: bool = True, select_last_index: int = 0) -> Any:
-        return function(x, axis % x.ndim, keepdims=keepdims, select_last=bool(select_last_index))
+@family("reduction")
+def _of_record(known: OnnxOperator) -> Handler:
+    """Of records whose operator keeps a dtype, or is told to."""
 
-    return run
+    def along(x: Any, axes: tuple[int, ...]) -> Any:
+        return known.function(x.astype(BYTE) if x.dtype == BOOL else x, axes)
+
+    def summed(x: Any, axes: tuple[int, ...]) -> Any:
+        return known.function(x, axes, dtype=x.dtype)
+
+    def of_floats(x: Any, axes: tuple[int, ...]) -> Any:
+        return known.function(_wide(x), axes)
+
+    how = {"wide": of_floats, "dtype": summed}
+    found = next((how[flag] for flag in known.flags if flag in how), along)
+    return _reduction(known.name.removeprefix("Reduce"), found)
 
 
-handler("ArgMax")(_arg(ops.argmax))
-handler("ArgMin")(_arg(ops.argmin))
-
-
-def _scan(function: Any) -> Any:
+@family("scan")
+def _scan(known: OnnxOperator) -> Handler:
     def run(x: Any, axis: Number, *, exclusive: bool = False, reverse: bool = False) -> Any:
-        return function(x, axis, exclusive=exclusive, reverse=reverse, dtype=x.dtype)
+        return known.function(x, axis, exclusive=exclusive, reverse=reverse, dtype=x.dtype)
 
     return run
-
-
-handler("CumSum")(_scan(ops.cumsum))
-handler("CumProd")(_scan(ops.cumprod))
-
-
-@handler("TopK", idle="sorted", makes=2)
-def _topk(x: Any, k: Number, *, axis: int = -1, largest: bool = True) -> Any:
-    values, places = ops.topk(x, int(k), axis, largest, True)
-    return values, places.astype(INT64)

@@ -40,20 +40,6 @@ def _scaled(x: Any, factors: Any, mode: str) -> Any:
     return ops.resize(x, None, factors, mode, coordinates="asymmetric", rounding="floor")
 
 
-@handler("GridSample")
-def _grid_sample(
-    x: Any, grid: Any, *, mode: str = "linear", padding_mode: str = "zeros",
-    align_corners: bool = False,
-) -> Any:  # fmt: skip
-    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
-    return ops.grid_sample(x, grid, mode, padding_mode, align_corners)
-
-
-@handler("AffineGrid")
-def _affine_grid(theta: Any, size: Numbers, *, align_corners: bool = False) -> Any:
-    return ops.affine_grid(theta, tuple(size), align_corners)
-
-
 @handler("RoiAlign")
 def _roi_align(
     context: Any, x: Any, boxes: Any, images: Any, *, output_height: int = 1,
@@ -64,11 +50,6 @@ def _roi_align(
     size, scale = (output_height, output_width), float(spatial_scale)
     mode = "max" if mode == "max" else "mean"
     return ops.roi_align(x, boxes, size, scale, sampling_ratio, half, images=images, mode=mode)
-
-
-@handler("MaxRoiPool")
-def _max_roi_pool(x: Any, boxes: Any, *, pooled_shape: Any, spatial_scale: float = 1.0) -> Any:
-    return ops.roi_pool(x, boxes, tuple(pooled_shape), float(spatial_scale))
 
 
 @handler("NonMaxSuppression")

@@ -12,7 +12,7 @@ from clprim import ops
 from clprim.errors import ShapeError
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.table import Known, Number, Numbers, Value, handler
-from clprim.onnx.values import BOOL, BYTE, INT64, dtype_of, filled
+from clprim.onnx.values import BOOL, BYTE, INT64, dtype_of
 from clprim.ops.shared.strings import places
 
 # Elements of an array that the host makes; what is larger is the device's.
@@ -90,18 +90,6 @@ def _tile(x: Any, repeats: Numbers, tiles: Number = None) -> Any:
         repeats = [repeats[0] if d == tiles else 1 for d in range(x.ndim)]
     require_size([n * r for n, r in zip(x.shape, repeats, strict=True)])
     return (np if isinstance(x, np.ndarray) else ops).tile(x, tuple(repeats)) if x.ndim else x
-
-
-@handler("Concat", both=True)
-def _concat(*parts: Any, axis: int = 1) -> Any:
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts, axis)
-    some = [p for p in parts if p.size]
-    if not some and len(parts) > 1:
-        shape = list(parts[0].shape)
-        shape[axis] = sum(p.shape[axis] for p in parts)
-        return filled(shape, 0, parts[0].dtype)
-    return ops.cat(some, axis) if len(some) > 1 else (some or parts)[0]
 
 
 @handler("Split", both=True, makes=None)

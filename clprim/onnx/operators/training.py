@@ -60,15 +60,11 @@ def _momentum(context: Any, *given: Value, mode: str, **told: Any) -> Any:
     return _optimizer(text, 3, numbers)(context, *given[:2], *arrays, **told)
 
 
-@handler("NegativeLogLikelihoodLoss")
-def _nll(
+@handler("SoftmaxCrossEntropyLoss", makes=2)
+def _cross_entropy(
     x: Any, target: Any, weight: Any = None, *, ignore_index: int = -(1 << 62),
     reduction: str = "mean",
 ) -> Any:  # fmt: skip
-    return ops.nll_loss(x, target, weight, ignore_index=ignore_index, reduction=reduction)
-
-
-@handler("SoftmaxCrossEntropyLoss", takes="ignore_index reduction", makes=2)
-def _cross_entropy(x: Any, target: Any, weight: Any = None, **told: Any) -> Any:
     logs = ops.log_softmax(x, 1)
-    return _nll(logs, target, weight, **told), logs
+    how: Any = {"ignore_index": ignore_index, "reduction": reduction}
+    return ops.nll_loss(logs, target, weight, **how), logs
