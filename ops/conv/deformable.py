@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError
 from clprim.graph.repeat import repeatable
 from clprim.ops.elementwise.binary import add
-from clprim.ops.pool.windows import Numbers, numbers
+from clprim.ops.pool.windows import Numbers, numbers, sliding
 from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, check_shape
@@ -60,14 +62,11 @@ def deform_conv2d(
                 f"{what}: {label} has shape {array.shape}, x {x.shape}: expected 4 dimensions"
             )
     (batch, channels, *sizes), (outputs, each, kh, kw) = x.shape, weight.shape
-    (sy, sx), (dy, dx) = (
-        numbers(what, label, v, 2, 1) for label, v in (("stride", stride), ("dilation", dilation))
-    )
     four = not isinstance(padding, int) and len(padding) == 4
-    pads = numbers(what, "padding", padding, 4 if four else 2, 0)
-    top, bottom, left, right = pads if four else (pads[0], pads[0], pads[1], pads[1])
-    oh = (sizes[0] + top + bottom - dy * (kh - 1) - 1) // sy + 1
-    ow = (sizes[1] + left + right - dx * (kw - 1) - 1) // sx + 1
+    pads = numbers(what, "padding", padding, 4, 0) if four else padding
+    borders = (pads[:2], pads[2:]) if four else padding
+    w = sliding(what, tuple(sizes), (kh, kw), dilation, borders, stride, free=True)
+    oh, ow = w.outputs
     taps, shares = kh * kw, offset.shape[1] // (2 * kh * kw)
     groups = channels // max(each, 1)
     if (
@@ -80,12 +79,17 @@ def deform_conv2d(
         )
     if mask is not None:
         check_shape(what, "mask", mask, (batch, shares * taps, oh, ow))
-    by = f" * at_x2(coord(0), g * {taps} + k, o, p)" if mask is not None else ""
+    # Taps of a group of channels follow each other, with two offsets each.
+    tap = "(g * size(2) + coord(2)) * size(3) + coord(3)"
+    by = f" * at_x2(coord(0), {tap}, coord(4), coord(5))" if mask is not None else ""
+    lines = "\n".join(w.declared())
     text = f"""
-        const long c = coord(1) / {taps}, k = coord(1) % {taps}, g = c / {channels // shares};
-        const long o = coord(2) / {ow}, p = coord(2) % {ow}, place = (g * {taps} + k) * 2;
-        typeof_y0 y = o * {sy} - {top} + (k / {kw}) * {dy} + at_x1(coord(0), place, o, p);
-        typeof_y0 x = p * {sx} - {left} + (k % {kw}) * {dx} + at_x1(coord(0), place + 1, o, p);
+        {lines}
+        const long g = coord(1) / w{len(w.numbers)}, place = ({tap}) * 2;
+        typeof_y0 y = coord(4) * stride0 - before0 + coord(2) * apart0
+            + at_x1(coord(0), place, coord(4), coord(5));
+        typeof_y0 x = coord(5) * stride1 - before1 + coord(3) * apart1
+            + at_x1(coord(0), place + 1, coord(4), coord(5));
         const long row = (long)floor(y), column = (long)floor(x);
         const typeof_y0 fy = y - row, fx = x - column;
         typeof_y0 sum = 0;
@@ -93,11 +97,13 @@ def deform_conv2d(
             for (int j = 0; j < 2; ++j) {{
                 const long r = row + i, q = column + j;
                 if (r >= 0 && q >= 0 && r < size_x0(2) && q < size_x0(3))
-                    sum += (i ? fy : 1 - fy) * (j ? fx : 1 - fx) * at_x0(coord(0), c, r, q);
+                    sum += (i ? fy : 1 - fy) * (j ? fx : 1 - fx) * at_x0(coord(0), coord(1), r, q);
             }}
         y0 = sum{by};"""
     arrays = [x, offset] if mask is None else [x, offset, mask]
-    columns = kernel(text, what, dtype)(*arrays, shape=(batch, channels * taps, oh * ow))
+    settings = (*w.numbers, np.int32(channels // shares))
+    shape = (batch, channels, *w.kernel, *w.outputs)
+    columns = kernel(text, what, dtype)(*arrays, *settings, shape=shape)
     columns = columns.reshape((batch, groups, each * taps, oh * ow))
     rows = weight.reshape((1, groups, outputs // groups, math.prod(weight.shape[1:])))
     found = matmul(rows, columns).reshape((batch, outputs, oh, ow))

@@ -108,8 +108,8 @@ def mean_pool(
             {"if (inside) " if w.leave else ""}sum += v;
         END
         y0 = sum / {divisor.replace("FROM", "from")};"""
-    text = append(what, w.over_window(body, edges=w.leave), epilogue, 1, 0)
-    return kernel(text, what, dtype)(x, *args, *scalars, shape=shape, out=out)
+    text = append(what, w.over_window(body, edges=w.leave), epilogue, 1, len(w.numbers))
+    return kernel(text, what, dtype)(x, *args, *w.numbers, *scalars, shape=shape, out=out)
 
 
 avg_pool2d = of_rank(mean_pool, "avg_pool2d", sample="image(2), 2")
@@ -129,13 +129,13 @@ def divisor_of(what: str, w: Windows, padded: bool, override: int | None) -> str
         k, size = w.kernel[d], f"(int)size_x0({w.lead + d})"
         if not w.leave:
             counts.append(str(k))
-        elif w.dilation[d] > 1:  # elements before an end, less those before the input
-            e = w.dilation[d]
-            end = f"{size} + {w.behind[d]}" if padded else size
-            ends = f"min({k}, ({end} - FROM{d} + {e - 1}) / {e})"
-            counts.append(f"({ends}{'' if padded else f' - max(0, ({e - 1} - FROM{d}) / {e})'})")
+        elif w.dilated:  # elements before an end, less those before the input
+            e = f"apart{d}"
+            end = f"{size} + after{d}" if padded else size
+            ends = f"min({k}, ({end} - FROM{d} + {e} - 1) / {e})"
+            counts.append(f"({ends}{'' if padded else f' - max(0, ({e} - 1 - FROM{d}) / {e})'})")
         elif padded:
-            counts.append(f"(min(FROM{d} + {k}, {size} + {w.behind[d]}) - FROM{d})")
+            counts.append(f"(min(FROM{d} + {k}, {size} + after{d}) - FROM{d})")
         else:
             counts.append(f"(min(FROM{d} + {k}, {size}) - max(FROM{d}, 0))")
     return f"(float)({' * '.join(counts)})"
@@ -197,7 +197,7 @@ def _avg_pool_backward(
     check_shape(what, "grad", grad, (*x.shape[: w.lead], *w.outputs))
     window = places(w.lead + ndim, {w.lead + d: f"o{d}" for d in w.axes})
     divisor = divisor_of(what, w, count_include_pad, divisor_override)
-    begins = [f"int begin{d} = o{d} * {w.stride[d]} - {w.padding[d]};" for d in w.axes]
+    begins = [f"int begin{d} = o{d} * stride{d} - before{d};" for d in w.axes]
     body = f"""
         typeof_x1 sum = 0;
         LOOPS {{
@@ -207,7 +207,7 @@ def _avg_pool_backward(
         END
         y0 = sum;"""
     operator = kernel("(void)x0;\n" + w.over_outputs("x1", body), what, dtype)
-    return operator(x, grad)
+    return operator(x, grad, *w.numbers)
 
 
 avg_pool2d_backward = of_rank(_avg_pool_backward, "avg_pool2d_backward")

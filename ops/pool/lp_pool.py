@@ -59,11 +59,11 @@ def _lp_pool(
     p = real(what, "norm_type", norm_type)
     w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     root = {1.0: "sum > 0 ? sum : 0", 2.0: "sqrt(sum > 0 ? sum : 0)"}.get(p)
-    end = f"y0 = {root or 'pow(sum > 0 ? sum : 0, 1 / w0)'};"
+    end = f"y0 = {root or 'pow(sum > 0 ? sum : 0, 1 / norm)'};"
     shape = (*x.shape[: w.lead], *w.outputs)
     check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
     args, scalars = split_arguments(epilogue_args)
-    numbers = () if root else (p,)
+    numbers = (*w.numbers, *(() if root else (p,)))
     text = append(what, _powers(what, w, p, end, absolute=absolute), epilogue, 1, len(numbers))
     return kernel(text, what, dtype)(x, *args, *numbers, *scalars, shape=shape, out=out)
 
@@ -78,9 +78,10 @@ def _powers(what: str, w: Windows, p: float, end: str, *, absolute: bool) -> str
     scaled = w.leave and not absolute
     element = places(w.lead + len(w.sizes), {w.lead + d: f"i{d}" for d in w.axes})
     value = "fabs((typeof_y0)v)" if absolute and p != 2 else "v"
-    power = value if p == 1 else "v * v" if p == 2 else f"pow({value}, w0)"
+    power = value if p == 1 else "v * v" if p == 2 else f"pow({value}, norm)"
     divisor = divisor_of(what, w, True, None).replace("FROM", "from")
     body = f"""
+        {_norm(w, p)}
         typeof_y0 sum = 0;
         LOOPS {{
             typeof_y0 v = at_x0({element});
@@ -91,6 +92,11 @@ def _powers(what: str, w: Windows, p: float, end: str, *, absolute: bool) -> str
         sum = sum * scale;
         {end}"""
     return w.over_window(body, edges=w.leave)
+
+
+def _norm(w: Windows, p: float) -> str:
+    """Names p, the number behind the windows', where a kernel takes it."""
+    return "" if p in (1, 2) else f"float norm = w{len(w.numbers)};"
 
 
 @repeatable
@@ -125,16 +131,17 @@ def _lp_pool_backward(
     shape = (*x.shape[: w.lead], *w.outputs)
     check_shape(what, "grad", grad, shape)
     # Of every window grad · Σ^(1/p - 1), then of every element x^(p - 1) times the sum of these.
-    numbers = () if p in (1, 2) else (p,)
-    slope = {1.0: "1", 2.0: "rsqrt(sum)"}.get(p, "pow(sum, 1 / w0 - 1)")
+    numbers = (*w.numbers, *(() if p in (1, 2) else (p,)))
+    slope = {1.0: "1", 2.0: "rsqrt(sum)"}.get(p, "pow(sum, 1 / norm - 1)")
     text = _powers(what, w, p, f"y0 = sum > 0 ? x1 * {slope} * scale : 0;", absolute=absolute)
     slopes = kernel(text, what, value_dtype(dtype, [dtype]))(x, grad, *numbers, shape=shape)
-    factor = {1.0: "", 2.0: " * x0"}.get(p, " * pow((typeof_x1)x0, w0 - 1)")
+    factor = {1.0: "", 2.0: " * x0"}.get(p, " * pow((typeof_x1)x0, norm - 1)")
     if absolute and p != 2:
         factor = " * sign((typeof_x1)x0)"
-        factor += "" if p == 1 else " * pow(fabs((typeof_x1)x0), w0 - 1)"
+        factor += "" if p == 1 else " * pow(fabs((typeof_x1)x0), norm - 1)"
     window = places(w.lead + ndim, {w.lead + d: f"o{d}" for d in w.axes})
     body = f"""
+        {_norm(w, p)}
         typeof_x1 sum = 0;
         LOOPS {{
             typeof_x1 v = at_x1({window});

@@ -7,6 +7,7 @@ gradient adds up the windows that chose it, in their order: gathered by each, or
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,12 +80,13 @@ def _max_pool(
         (array([5., 9.], dtype=float32), array([1, 6]))
     """
     w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
+    w = replace(w, free=True)
     shape = (*x.shape[: w.lead], *w.outputs)
     check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
     args, scalars = split_arguments(epilogue_args)
     dtypes = (x.dtype, _INDEX) if return_indices else (x.dtype,)
-    text = append(what, _forward(w, x.dtype, return_indices), epilogue, 1, 0)
-    return kernel(text, what, *dtypes)(x, *args, *scalars, shape=shape, out=out)
+    text = append(what, _forward(w, x.dtype, return_indices), epilogue, 1, len(w.numbers))
+    return kernel(text, what, *dtypes)(x, *args, *w.numbers, *scalars, shape=shape, out=out)
 
 
 max_pool1d = sliding(of_rank(_max_pool, "max_pool1d", sample="image(1), 2"))
@@ -179,7 +181,7 @@ def _max_pool_backward(
         return found
     expr = f"(void)x0;\n{gathered(w, 'x1', 'x2', '+=')}"
     operator = kernel(expr, what, grad.dtype)
-    return operator(x, grad, indices)
+    return operator(x, grad, indices, *w.numbers)
 
 
 max_pool1d_backward = of_rank(_max_pool_backward, "max_pool1d_backward")

@@ -88,9 +88,9 @@ def _unpool(
     shape = (*x.shape[: one.lead], *sizes)
     check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
     arrays, scalars = split_arguments(epilogue_args)
-    text = append(what, gathered(w, "x0", "x1", "="), epilogue, 2, 0)
+    text = append(what, gathered(w, "x0", "x1", "="), epilogue, 2, len(w.numbers))
     operator = kernel(text, what, x.dtype)
-    return operator(x, indices, *arrays, *scalars, shape=shape, out=out)
+    return operator(x, indices, *arrays, *w.numbers, *scalars, shape=shape, out=out)
 
 
 max_unpool1d = of_rank(_unpool, "max_unpool1d", sample=_SAMPLE.format(1))

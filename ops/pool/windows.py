@@ -1,7 +1,9 @@
 """The windows of a pooling: arguments as PyTorch takes them, sizes, and loops over a window.
 
 A window begins at ``o·stride - padding`` and has ``kernel`` elements, ``dilation`` apart. Those
-that would lie outside of the input are no part of it.
+that would lie outside of the input are no part of it. Kernels are written for a size of window;
+padding, dilation and, where a constant is not faster, the stride are numbers that they are given,
+so that others compile nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from clprim.arrays.validation import counted
 from clprim.dtypes import is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of, fits
@@ -30,11 +35,8 @@ class Windows:
     dilation: tuple[int, ...]
     outputs: tuple[int, ...]
     after: tuple[int, ...] = ()
-
-    @property
-    def behind(self) -> tuple[int, ...]:
-        """The padding behind the input."""
-        return self.after or self.padding
+    #: Whether kernels are given the stride; loops that add up are faster with a constant.
+    free: bool = False
 
     @property
     def dilated(self) -> bool:
@@ -53,6 +55,25 @@ class Windows:
         """Numbers of the dimensions, from 0."""
         return range(len(self.sizes))
 
+    @property
+    def numbers(self) -> tuple[np.int32, ...]:
+        """What kernels take as ``w0``, …; see `declared`."""
+        given = [self.padding, self.after or self.padding, self.dilation]
+        given += [self.stride] if self.free else []
+        return tuple(np.int32(n) for settings in zip(*given, strict=True) for n in settings)
+
+    def declared(self) -> list[str]:
+        """Returns lines that name them: ``before0``, ``after0``, ``apart0``, ``stride0``, …."""
+        lines = []
+        for d in self.axes:
+            w = [f"w{(3 + self.free) * d + n}" for n in range(4)]
+            stride = w[3] if self.free else self.stride[d]
+            named = (
+                f"before{d} = {w[0]}, after{d} = {w[1]}, apart{d} = {w[2]}, stride{d} = {stride}"
+            )
+            lines.append(f"int {named};")
+        return lines
+
     def over_window(self, body: str, *, edges: bool = True) -> str:
         """Returns loops over the elements ``i0``, ``i1``, … of x0 in a result's window.
 
@@ -60,19 +81,17 @@ class Windows:
         outside is replaced by the nearest element inside; ``inside`` is then false, if ``edges``
         are asked for.
         """
-        lines: list[str] = []
+        lines = self.declared()
         loops: list[str] = []
         ends: list[str] = []
         for d in self.axes:
-            size = f"(int)size_x0({self.lead + d})"
-            begin = f"(int)coord({self.lead + d}) * {self.stride[d]} - {self.padding[d]}"
-            lines.append(f"int from{d} = {begin};")
-            step = f" * {self.dilation[d]}" if self.dilation[d] > 1 else ""
+            lines.append(f"int from{d} = (int)coord({self.lead + d}) * stride{d} - before{d};")
+            at = f"from{d} + t{d}{f' * apart{d}' if self.dilated else ''}"
             loops += [
                 f"for (int t{d} = 0; t{d} < {self.kernel[d]}; ++t{d}) {{",
-                f"int i{d} = clamp(from{d} + t{d}{step}, 0, {size} - 1);",
+                f"int i{d} = clamp({at}, 0, (int)size_x0({self.lead + d}) - 1);",
             ]
-            ends.append(f"i{d} == from{d} + t{d}{step}")
+            ends.append(f"i{d} == {at}")
         if edges:
             loops.append(f"bool inside = {' && '.join(ends)};")
         return _looped(lines, loops, body, len(ends))
@@ -83,22 +102,23 @@ class Windows:
         As in `over_window`, a window that is none is replaced by one that is; ``inside`` says
         whether it has the element.
         """
-        lines: list[str] = []
+        lines = self.declared()
         loops: list[str] = []
         ends: list[str] = []
         for d in self.axes:
-            reach = (self.kernel[d] - 1) * self.dilation[d]
-            most = reach // self.stride[d] + 1
-            lines.append(f"int at{d} = (int)coord({self.lead + d}) + {self.padding[d]};")
-            before = f"at{d} / {self.stride[d]} - {most - 1} + t{d}"
-            loops += [
-                f"for (int t{d} = 0; t{d} < {most}; ++t{d}) {{",
-                f"int o{d} = clamp({before}, 0, (int)size_{array}({self.lead + d}) - 1);",
-                f"int tap{d} = at{d} - o{d} * {self.stride[d]};",
+            reach = f"{self.kernel[d] - 1}{f' * apart{d}' if self.dilated else ''}"
+            lines += [
+                f"int at{d} = (int)coord({self.lead + d}) + before{d};",
+                f"int most{d} = {reach} / stride{d}, first{d} = at{d} / stride{d} - most{d};",
             ]
-            ends.append(f"o{d} == {before} && tap{d} <= {reach}")
-            if self.dilation[d] > 1:
-                ends.append(f"tap{d} % {self.dilation[d]} == 0")
+            loops += [
+                f"for (int t{d} = 0; t{d} <= most{d}; ++t{d}) {{",
+                f"int o{d} = clamp(first{d} + t{d}, 0, (int)size_{array}({self.lead + d}) - 1);",
+                f"int tap{d} = at{d} - o{d} * stride{d};",
+            ]
+            ends.append(f"o{d} == first{d} + t{d} && tap{d} <= {reach}")
+            if self.dilated:
+                ends.append(f"tap{d} % apart{d} == 0")
         loops.append(f"bool inside = {' && '.join(ends)};")
         return _looped(lines, loops, body, len(self.sizes))
 
@@ -191,6 +211,30 @@ def windows(
             f"padding={quoted(padding)}, dilation={quoted(dilation)}"
         )
     return Windows(lead, sizes, kernel, steps, pads, apart, outputs, after)
+
+
+def sliding(
+    what: str,
+    sizes: tuple[int, ...],
+    kernel_size: Numbers,
+    dilation: Numbers,
+    padding: Borders,
+    stride: Numbers,
+    *,
+    free: bool = False,
+) -> Windows:
+    """Returns the windows of images, (N, C) before their sizes, with any padding."""
+    k, s, d = (
+        numbers(what, label, value, len(sizes), 1)
+        for label, value in (("kernel_size", kernel_size), ("stride", stride),
+                             ("dilation", dilation))
+    )  # fmt: skip
+    before, after = borders(what, padding, len(sizes))
+    each = zip(sizes, k, s, before, after, d, strict=True)
+    outputs = tuple(_outputs(counted(what, "a size", n), *given, False) for n, *given in each)
+    if min(outputs) < 1:
+        raise ShapeError(f"{what}: images of {tuple(sizes)} have no window of {k}")
+    return Windows(2, tuple(sizes), k, s, before, d, outputs, after, free)
 
 
 def lead_of(what: str, x: Any, ndim: int) -> int:

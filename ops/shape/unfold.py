@@ -12,10 +12,9 @@ from typing import Any
 from clprim.arrays.array import Array, view_of
 from clprim.errors import ShapeError, quoted
 from clprim.graph.repeat import repeatable
-from clprim.ops.pool.windows import Borders, Numbers, Windows, borders, numbers
+from clprim.ops.pool.windows import Borders, Numbers, numbers, sliding
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
-from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 
 
@@ -65,16 +64,16 @@ def unfold(
             f"{what}: expected x of 4 dimensions, or of 3 or 5 and a kernel_size of 1 or 3 "
             f"numbers, got shape {x.shape} and kernel_size={quoted(kernel_size)}"
         )
-    w = _windows(what, x.shape[2:], kernel_size, dilation, padding, stride)
-    lines = []
+    w = sliding(what, x.shape[2:], kernel_size, dilation, padding, stride, free=True)
+    lines = w.declared()
     for d in w.axes:
-        i = f"(int)coord({2 + ndim + d}) * {w.stride[d]} - {w.padding[d]}"
-        lines.append(f"int i{d} = {i} + (int)coord({2 + d}) * {w.dilation[d]};")
+        i = f"(int)coord({2 + ndim + d}) * stride{d} - before{d}"
+        lines.append(f"int i{d} = {i} + (int)coord({2 + d}) * apart{d};")
     inside = " && ".join(f"i{d} >= 0 && i{d} < size_x0({2 + d})" for d in w.axes)
     element = ", ".join(f"i{d}" for d in w.axes)
     lines.append(f"y0 = {inside} ? at_x0(coord(0), coord(1), {element}) : 0;")
     shape = (*x.shape[:2], *w.kernel, *w.outputs)
-    y = kernel("\n".join(lines), what, dtype)(x, shape=shape)
+    y = kernel("\n".join(lines), what, dtype)(x, *w.numbers, shape=shape)
     n, c = x.shape[:2]
     return y.reshape(n, c * math.prod(w.kernel), math.prod(w.outputs))
 
@@ -113,7 +112,7 @@ def fold(
     if ndim not in (1, 2, 3):
         raise ShapeError(f"{what}: {output_size=}: expected 1 to 3 numbers")
     sizes = numbers(what, "output_size", output_size, ndim, 1)
-    w = _windows(what, sizes, kernel_size, dilation, padding, stride)
+    w = sliding(what, sizes, kernel_size, dilation, padding, stride)
     taps, count = math.prod(w.kernel), math.prod(w.outputs)
     if x.ndim != 3 or x.shape[1] % taps or x.shape[2] != count:
         raise ShapeError(
@@ -125,7 +124,8 @@ def fold(
     inner = [math.prod(w.kernel[d + 1 :]) * c for d in w.axes]
     inner += [math.prod(w.outputs[d + 1 :]) * column for d in w.axes]
     strides = (n, taps * c, *inner)
-    place = ", ".join([f"tap{d} / {w.dilation[d]}" for d in w.axes] + [f"o{d}" for d in w.axes])
+    apart = [f" / apart{d}" if w.dilated else "" for d in w.axes]
+    place = ", ".join([f"tap{d}{apart[d]}" for d in w.axes] + [f"o{d}" for d in w.axes])
     body = f"""
         typeof_x0 sum = 0;
         LOOPS {{
@@ -136,7 +136,7 @@ def fold(
     for d in reversed(w.axes):  # the windows' numbers are the last dimensions of the view
         expr = expr.replace(f"size_x0({2 + d})", f"size_x0({2 + ndim + d})")
     view = view_of(x, shape, strides, x.offset)
-    return kernel(expr, what, dtype)(view, shape=(*shape[:2], *sizes))
+    return kernel(expr, what, dtype)(view, *w.numbers, shape=(*shape[:2], *sizes))
 
 
 def unfold_backward(
@@ -162,25 +162,3 @@ def fold_backward(
     """Returns the gradient of `fold` in x."""
     dtype_of("fold_backward", "grad", grad)
     return unfold(grad, kernel_size, dilation, padding, stride)
-
-
-def _windows(
-    what: str,
-    sizes: tuple[int, ...],
-    kernel_size: Numbers,
-    dilation: Numbers,
-    padding: Borders,
-    stride: Numbers,
-) -> Windows:
-    ndim = len(sizes)
-    k = numbers(what, "kernel_size", kernel_size, ndim, 1)
-    s = numbers(what, "stride", stride, ndim, 1)
-    apart = numbers(what, "dilation", dilation, ndim, 1)
-    p, after = borders(what, padding, ndim)
-    outputs = tuple(
-        (whole(what, "a size", n) + q + r - (m - 1) * e - 1) // t + 1
-        for n, m, t, q, r, e in zip(sizes, k, s, p, after, apart, strict=True)
-    )
-    if min(outputs) < 1:
-        raise ShapeError(f"{what}: images of {tuple(sizes)} have no window of {k}")
-    return Windows(2, tuple(sizes), k, s, p, apart, outputs, after)

@@ -417,3 +417,25 @@ def test_epilogues(device, memory_format):
         ops.max_pool2d(x, 2, epilogue="y0 = z;")
     with pytest.raises(cp.ShapeError, match="does not broadcast"):
         ops.avg_pool2d(x, 2, epilogue="y0 = x0;", epilogue_args=x)
+
+
+@pytest.mark.parametrize(
+    ("call", "settings"),
+    [
+        (ops.max_pool2d, [(3, s, p, 1, up) for s in (1, 2, 5) for p in (0, 1) for up in (0, 1)]),
+        (ops.max_pool2d, [(3, 1, 1, 2), (3, 2, 0, 3), (3, 3, ((1, 0),) * 2, 2)]),
+        (ops.avg_pool2d, [(3, 2, p, up) for p in (1, ((0, 1), (1, 0))) for up in (0, 1)]),
+        (ops.unfold, [(3, d, p, s) for d in (1, 2) for p in (0, 1, 2) for s in (1, 2, 3)]),
+        (lambda x, *args: ops.fold(ops.unfold(x, *args), (13, 12), *args),
+         [(3, 1, p, 2) for p in (0, 1, ((2, 0), (0, 1)))]),
+    ],
+    ids=["max", "dilated", "avg", "unfold", "fold"],
+)  # fmt: skip
+def test_other_settings_compile_nothing(device, call, settings):
+    x, _ = image((2, 3, 13, 12))
+    call(x, *settings[0])
+    before = cp.stats()
+    for args in settings[1:]:
+        call(x, *args)
+    built = cp.stats() - before
+    assert built.builds + built.disk_hits == 0
