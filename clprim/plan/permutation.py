@@ -11,6 +11,7 @@ Place = tuple[int, int]  # (vector, lane)
 Pick = tuple[tuple[int, int], ...]  # (0 or 1: of which vector, which lane), each lane
 
 
+@lru_cache(maxsize=16)
 def transpose(size: int) -> Shuffles:
     """Returns the transposition of a square: ``size`` vectors of ``size`` lanes, a power of two."""
     return permute([[(lane, row) for lane in range(size)] for row in range(size)])
@@ -27,47 +28,50 @@ def permute(wanted: Sequence[Sequence[Place]]) -> Shuffles:
 def _shortest(goal: tuple[tuple[Place, ...], ...]) -> Shuffles:
     """Returns the fewer steps of what rotations and gathering need."""
     count, lanes = len(goal), len(goal[0])
-    best = _gather(goal)
-    if count & (count - 1) == 0 and lanes & (lanes - 1) == 0:
-        for apart in (False, True):
-            found = _rotate(goal, apart=apart)
-            if found is not None and len(found.steps) <= len(best.steps):
-                best = found
-    return best
+    rounds, apart = _rotations(goal)
+    few = 0
+    for row in goal:
+        sources = {vector for vector, _ in row}
+        same = [lane for _, lane in row] == list(range(lanes))
+        few += 0 if same and len(sources) == 1 else max(1, len(sources) - 1)
+    if rounds is None or rounds * count > few:
+        return _gather(goal)
+    return _rotate(count, lanes, rounds, apart=apart)
 
 
-def _rotate(goal: tuple[tuple[Place, ...], ...], *, apart: bool) -> Shuffles | None:
-    """Interleaves halves, or takes even and odd elements apart, until the goal is reached."""
+def _rotations(goal: tuple[tuple[Place, ...], ...]) -> tuple[int | None, bool]:
+    """How often halves are interleaved, or even and odd elements taken apart; None if never."""
     count, lanes = len(goal), len(goal[0])
-    half = lanes // 2
-    picks: tuple[Pick, Pick]
+    size, bits = count * lanes, (count * lanes).bit_length() - 1
+    if count & (count - 1) or lanes & (lanes - 1):
+        return None, False
+    wanted = [vector * lanes + lane for row in goal for vector, lane in row]
+    for n in range(bits if min(count, lanes) > 1 else 1):
+        if wanted == [e >> n | (e << bits - n) % size for e in range(size)]:
+            return (bits - n, True) if bits - n <= n else (n, False)
+    return None, False
+
+
+def _rotate(count: int, lanes: int, rounds: int, *, apart: bool) -> Shuffles:
+    """Interleaves halves, or takes even and odd elements apart, so many times."""
+    half, places = lanes // 2, range(lanes)
     if apart:
-        picks = tuple(  # type: ignore[assignment] # two of them
-            tuple((int(lane >= half), 2 * lane % lanes + odd) for lane in range(lanes))
+        picks = [
+            tuple([(int(lane >= half), 2 * lane % lanes + odd) for lane in places])
             for odd in (0, 1)
-        )
+        ]
     else:
-        picks = tuple(  # type: ignore[assignment]
-            tuple((lane % 2, lane // 2 + start) for lane in range(lanes)) for start in (0, half)
-        )
-    now = list(range(count))
-    holds: dict[int, tuple[Place, ...]] = {
-        v: tuple((v, lane) for lane in range(lanes)) for v in now
-    }
-    steps: list[tuple[int, int, int, int]] = []
-    for _ in range((count * lanes).bit_length() - 1):
-        if tuple(holds[v] for v in now) == goal:
-            return Shuffles(picks if steps else (), tuple(steps), tuple(now))
+        picks = [tuple([(lane % 2, lane // 2 + start) for lane in places]) for start in (0, half)]
+    now, steps = list(range(count)), list[tuple[int, int, int, int]]()
+    for _ in range(rounds):
         after = [0] * count
         for k in range(count // 2):
             pair = (now[2 * k], now[2 * k + 1]) if apart else (now[k], now[k + count // 2])
             for which in (0, 1):
-                target = count + len(steps)
-                steps.append((target, which, *pair))
-                holds[target] = _picked(picks[which], [holds[v] for v in pair])
-                after[k + which * count // 2 if apart else 2 * k + which] = target
+                after[k + which * count // 2 if apart else 2 * k + which] = count + len(steps)
+                steps.append((count + len(steps), which, *pair))
         now = after
-    return None
+    return Shuffles(tuple(picks) if steps else (), tuple(steps), tuple(now))
 
 
 def _gather(goal: tuple[tuple[Place, ...], ...]) -> Shuffles:
@@ -96,7 +100,3 @@ def _gather(goal: tuple[tuple[Place, ...], ...]) -> Shuffles:
             have = target
         outputs.append(have)
     return Shuffles(tuple(picks), tuple(steps), tuple(outputs))
-
-
-def _picked(pick: Pick, pair: Sequence[tuple[Place, ...]]) -> tuple[Place, ...]:
-    return tuple(pair[second][lane] for second, lane in pick)

@@ -94,10 +94,11 @@ def panels_tiles(what: Contraction, traits: DeviceTraits) -> list[Weighed]:
     """Returns the tiles that panels have room for, those of the least cost first."""
     size = what.value.itemsize
     every = tiles_of(traits, plain=what.epilogue == NO_EPILOGUE)
-    fitting = [t for t in every if t.rows > 1 and t.fits(size, MOST_TILES, traits)]
+    width, most = lanes_of(size, traits), panel_of(size, traits) // MOST_TILES
+    fitting = [t for t in every if t.rows > 1 and t.rows + t.vectors * width <= most]
     lanes, outputs = math.prod(what.lanes), what.outputs
     rows, columns = (lanes, outputs) if _gathers_rows(what) else (outputs, lanes)
-    found = promising(rows, columns, lanes_of(size, traits), fitting)
+    found = promising(rows, columns, width, fitting)
     weighed = (Weighed(panels_cost(what, traits, tile), tile) for tile in found)
     return sorted(weighed, key=lambda one: one.cost)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 from clprim.plan.cost import core_step
 from clprim.plan.kernel import Plan
@@ -23,9 +23,11 @@ MOST_TILES = 8
 # Tiles whose costs are counted: those whose sums alone take least.
 PROMISING = 8
 # Rows that a tile may have: few, as each is another kernel to compile, and divisors of what images
-# measure.
-ROWS = (16, 14, 13, 12, 10, 8, 7, 6, 4, 2, 1)
-ROWS_OF_FEW = (12, 10, 8, 7, 6, 5, 4, 2, 1)
+# measure; of few registers, these.
+ROWS = {
+    False: (16, 14, 13, 12, 10, 8, 7, 6, 4, 2, 1),
+    True: (12, 10, 8, 7, 6, 5, 4, 2, 1),
+}
 
 # Bound: steps that the loops of a work-item make in all where a device stops them.
 SHORT_LOOPS = 65535
@@ -37,6 +39,11 @@ class Tile:
 
     rows: int  # ``rows`` × ``vectors`` vectors are summed up
     vectors: int
+
+    @cached_property
+    def step(self) -> float:
+        """What a step of its sums takes; see `core_step`."""
+        return core_step(self.rows * self.vectors, self.rows + self.vectors)
 
     def fits(self, itemsize: int, most_tiles: int, traits: DeviceTraits) -> bool:
         """Whether registers hold the sums, and local memory a panel that a tile has room in."""
@@ -69,22 +76,16 @@ def panel_of(itemsize: int, traits: DeviceTraits) -> int:
 
 
 @cache
-def _tiles(traits: DeviceTraits) -> tuple[Tile, ...]:
-    rows = ROWS_OF_FEW if traits.few_registers else ROWS
-    return tuple(
-        Tile(r, v)
-        for r in rows
-        for v in (4, 3, 2, 1)
-        # A tile that wants one register more makes some compilers keep sums in memory all the time.
-        if r * v <= traits.sums and (r + 1) * v < traits.vector_registers
-    )
-
-
-def tiles_of(traits: DeviceTraits, *, plain: bool) -> list[Tile]:
+def tiles_of(traits: DeviceTraits, *, plain: bool) -> tuple[Tile, ...]:
     """Returns the tiles that registers have room for, the most rows first."""
     # Beside the sums these hold a row of the other operand and the factor of a row; and what an
     # epilogue reads, unless sums are stored as they are.
-    return [tile for tile in _tiles(traits) if plain or not tile.fills(traits)]
+    every = (Tile(r, v) for r in ROWS[traits.few_registers] for v in (4, 3, 2, 1))
+    # A tile that wants one register more makes some compilers keep sums in memory all the time.
+    sums, registers = traits.sums, traits.vector_registers
+    fitting = (t for t in every if t.rows * t.vectors <= sums)
+    fitting = (t for t in fitting if (t.rows + 1) * t.vectors < registers)
+    return tuple(tile for tile in fitting if plain or not tile.fills(traits))
 
 
 def promising(rows: int, columns: int, width: int, tiles: Iterable[Tile]) -> list[Tile]:
@@ -92,7 +93,6 @@ def promising(rows: int, columns: int, width: int, tiles: Iterable[Tile]) -> lis
     found = []
     for tile in tiles:
         passes = -(-rows // tile.rows) * -(-columns // (tile.vectors * width))
-        step = core_step(tile.rows * tile.vectors, tile.rows + tile.vectors)
         # Rows that there are not cost as much as others.
-        found.append((passes * step, tile.rows, -tile.vectors, tile))
+        found.append((passes * tile.step, tile.rows, -tile.vectors, tile))
     return [tile for *_, tile in sorted(found)[:PROMISING]]

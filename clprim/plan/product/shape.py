@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -17,12 +18,12 @@ class Shape:
     transposed: bool  # Of columns; see `Reading`
     alternate: bool
 
-    @property
+    @cached_property
     def lanes(self) -> int:
         """Gathered lanes of a tile."""
         return self.rows if self.lanes_are_rows else self.vectors * self.width
 
-    @property
+    @cached_property
     def packed_lanes(self) -> int:
         """Outputs of a tile."""
         return self.vectors * self.width if self.lanes_are_rows else self.rows

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from clprim.dtypes import AnyDType, stored_type
+from clprim.dtypes import AnyDType
 from clprim.plan.conv.winograd.transform import Linear, Matrix, Sum, Transform
 from clprim.plan.kernel import KernelCode, OperandCode
 from clprim.plan.permutation import transpose
@@ -145,15 +144,14 @@ class WinogradCode(ContractionCode):
         return sorted({1, self.piece, self.width, *lengths})
 
 
-def axis_code(transform: Transform, value: AnyDType) -> AxisCode:
+@lru_cache(maxsize=64)
+def axis_code(t: Transform, value: AnyDType) -> AxisCode:
     """Returns the transforms along an axis as they are printed."""
-    t = transform
     walk = WalkCode(t.step, t.reads, t.size, printed(t.input, "d", "v", value))
     output, weight = printed(t.output, "p", "r", value), printed(t.weight, "g", "u", value)
     return AxisCode(t.m, t.r, walk, output, weight, t.shares)
 
 
-@lru_cache(maxsize=64)
 def printed(matrix: Matrix, source: str, result: str, value: AnyDType) -> Statements:
     """Returns the statements of a product with a matrix; see `Linear.of`."""
     steps = Linear.of(matrix, source, result).steps
@@ -214,19 +212,13 @@ def winograd_code(
 def _expression(step: Sum, value: AnyDType) -> str:
     """A sum as a chain of multiply-adds."""
     text = ""
+    double = value.itemsize == 8
     for factor, name in step.terms:
-        if abs(factor) == 1:
-            sign = "-" if factor < 0 else "+"
-            text = f"{text} {sign} {name}" if text else name if factor > 0 else f"-{name}"
-        elif not text:
-            text = f"{_literal(factor, value)} * {name}"
-        else:
-            rest = f"({text})" if " " in text else text
-            text = f"{_literal(factor, value)} * {name} + {rest}"
+        n, d = factor.as_integer_ratio()
+        if abs(n) == d:
+            sign = "-" if n < 0 else "+"
+            text = f"{text} {sign} {name}" if text else name if n > 0 else f"-{name}"
+            continue
+        text = f" + ({text})" if " " in text else f" + {text}" if text else ""
+        text = f"{n / d if double else f'{np.float32(n / d)!s}f'} * {name}{text}"
     return text or "0"
-
-
-def _literal(factor: Fraction, value: AnyDType) -> str:
-    if stored_type(value).value == "double":
-        return repr(float(factor))
-    return f"{np.float32(float(factor))!s}f"

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -43,8 +44,6 @@ _POINTS: dict[int, tuple[str, ...]] = {
 # addition of a product to a sum. With 1.3 and 0.095 this is what random numbers gave, for all
 # F(m, r) alike.
 _TRANSFORMS, _ADDITION = 2.0, 0.125
-# What lies between the phases of a long window, which nearly all of its matrices is.
-_BETWEEN = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -68,15 +67,16 @@ class Linear:
         """Returns the steps of ``matrix · source``, with names such as ``d0`` and ``v0``."""
         # Points ±p give pairs of rows that share an even and an odd part, or pairs of columns whose
         # operands are only seen as sum and difference.
-        inputs = tuple(f"{source}{k}" for k in range(len(matrix[0])))
-        outputs = tuple(f"{result}{k}" for k in range(len(matrix)))
+        inputs = tuple([f"{source}{k}" for k in range(len(matrix[0]))])
+        outputs = tuple([f"{result}{k}" for k in range(len(matrix))])
+        unit, whole = _whole(matrix)
         steps: list[Sum] = []
-        for number, (some, others) in enumerate(_blocks(matrix)):
-            block = [[matrix[i][j] for j in others] for i in some]
+        for number, (some, others) in enumerate(_blocks(whole)):
+            block = [[whole[i][j] for j in others] for i in some]
             names = [inputs[j] for j in others], [outputs[i] for i in some]
             parts = f"{source}{number or ''}"
-            found = (pairs(block, parts, *names) for pairs in (_row_pairs, _column_pairs))
-            steps += min(found, key=lambda steps: sum(len(s.terms) - 1 for s in steps))
+            found = [pairs(block, unit, parts, *names) for pairs in (_row_pairs, _column_pairs)]
+            steps += min(found, key=lambda steps: sum([len(s.terms) - 1 for s in steps]))
         return Linear(tuple(steps), inputs, outputs)
 
     @property
@@ -92,7 +92,7 @@ class Linear:
         return [known[name] for name in self.outputs]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Transform:
     """F(m, r): ``m`` outputs of ``r`` taps by ``m + r − 1`` products; s·m + r − s of a stride s."""
 
@@ -126,34 +126,29 @@ class Transform:
         return self.stride * self.m
 
     @cached_property
+    def _squares(self) -> tuple[Any, Any]:
+        """Σ_i Aᵀ²[i, k] · |Bᵀ[k]|² of every product k, and its row of G."""
+        output, weight, data = (
+            np.array([[n / d for n, d in row] for row in _ratios(matrix)])
+            for matrix in (self.output, self.weight, self.input)
+        )
+        return (output**2).sum(axis=0) * (data**2).sum(axis=1), weight[list(self.shares)]
+
+    @cached_property
     def most_growth(self) -> float:
         """`growth` with the taps g that have most of it, such as those of a mean, of length 1."""
         # The root of the largest of Σ_ik Aᵀ²[i, k] · (G g)²[k] · |Bᵀ[k]|² / m.
-        output, weight, data = (
-            np.array([[0.0 if f is _BETWEEN else float(f) for f in row] for row in matrix])
-            for matrix in (self.output, self.weight, self.input)
-        )
-        weight = weight[list(self.shares)]
-        products = (output**2).mean(axis=0) * (data**2).sum(axis=1)
-        return math.sqrt(float(np.linalg.eigvalsh(weight.T * products @ weight)[-1]))
+        products, weight = self._squares
+        most = np.linalg.eigvalsh(weight.T * (products / self.m) @ weight)[-1]
+        return math.sqrt(float(most))
 
     @cached_property
     def growth(self) -> float:
         """By how much rounding errors of products outgrow those of the sum of ``r`` products."""
         # Of independent random numbers: the root of the mean over outputs of Σ_k Aᵀ²[i, k] ·
         # |G[k]|² · |Bᵀ[k]|² / r.
-        weight, data = (
-            [sum(f * f for f in row if f is not _BETWEEN) for row in matrix]
-            for matrix in (self.weight, self.input)
-        )
-        products = [float(weight[k] * norm) for k, norm in zip(self.shares, data, strict=True)]
-        total = sum(
-            float(a * a) * product
-            for row in self.output
-            for a, product in zip(row, products, strict=True)
-            if a
-        )
-        return math.sqrt(total / (self.m * self.r))
+        products, weight = self._squares
+        return math.sqrt(float(products @ (weight**2).sum(axis=1)) / (self.m * self.r))
 
 
 @lru_cache(maxsize=64)
@@ -167,16 +162,19 @@ def transform(m: int, r: int, stride: int = 1) -> Transform:
     finite = m + r - 2
     if finite == 0:
         raise ValueError(f"F({m}, {r}) has no tile")
-    points = [Fraction(0), *map(Fraction, _POINTS[finite - 1])]
-    output = [[p**i for p in points] + [Fraction(i == m - 1)] for i in range(m)]
+    # Points are n / d, so that all is whole until the end.
+    fractions = [Fraction(point) for point in ("0", *_POINTS[finite - 1])]
+    d = math.lcm(*[p.denominator for p in fractions])
+    points = [p.numerator * (d // p.denominator) for p in fractions]
+    output = [[*[Fraction(n**i, d**i) for n in points], Fraction(i == m - 1)] for i in range(m)]
     weight, inputs = [], []
-    for k, p in enumerate(points):
+    for k, n in enumerate(points):
         others = points[:k] + points[k + 1 :]
-        scale = math.prod((p - q for q in others), start=Fraction(1))
-        weight.append([p**j / scale for j in range(r)])
-        inputs.append([*_polynomial(others), Fraction(0)])
+        scale = math.prod([n - other for other in others])
+        weight.append([Fraction(n**j * d ** len(others), d**j * scale) for j in range(r)])
+        inputs.append([*_polynomial(others, d), Fraction(0)])
     weight.append([Fraction(j == r - 1) for j in range(r)])
-    inputs.append(_polynomial(points))
+    inputs.append(_polynomial(points, d))
     shares = tuple(range(m + r - 1))
     return Transform(m, r, _matrix(output), _matrix(weight), _matrix(inputs), shares)
 
@@ -191,7 +189,7 @@ def _phases(m: int, r: int, stride: int) -> Transform:
         part = transform(m, len(range(phase, r, stride)))
 
         def apart(row: Sequence[Fraction], length: int, phase: int = phase) -> list[Fraction]:
-            found = [_BETWEEN] * length
+            found = [Fraction(0)] * length
             for k, factor in enumerate(row):
                 found[phase + stride * k] = factor
             return found
@@ -230,22 +228,33 @@ def sum_error(products: int, unit: float) -> float:
     return unit * math.sqrt(_ADDITION * products)
 
 
-def _polynomial(roots: Sequence[Fraction]) -> list[Fraction]:
-    """Returns the coefficients of Π (x − root), the constant one first."""
-    found = [Fraction(1)]
+def _polynomial(roots: Sequence[int], unit: int) -> list[Fraction]:
+    """Returns the coefficients of Π (x − root / unit), the constant one first."""
+    found = [1]
     for root in roots:
-        shifted = [Fraction(0), *found]
-        found = [s - root * c for s, c in zip(shifted, [*found, Fraction(0)], strict=True)]
-    return found
+        found = [s - root * c for s, c in zip([0, *found], [*found, 0], strict=True)]
+    return [Fraction(c, unit ** (len(roots) - k)) for k, c in enumerate(found)]
 
 
-def _terms(factors: Mapping[str, Fraction]) -> tuple[tuple[Fraction, str], ...]:
+def _ratios(matrix: Matrix) -> list[list[tuple[int, int]]]:
+    return [list(map(Fraction.as_integer_ratio, row)) for row in matrix]
+
+
+def _whole(matrix: Matrix) -> tuple[int, list[list[int]]]:
+    """A matrix in whole numbers of one over the first result."""
+    ratios = _ratios(matrix)
+    unit = math.lcm(*[denominator for row in ratios for _, denominator in row])
+    return unit, [[n * (unit // denominator) for n, denominator in row] for row in ratios]
+
+
+def _terms(factors: Mapping[str, int], unit: int) -> tuple[tuple[Fraction, str], ...]:
     """Terms that are not 0, those with the factor 1 first: they need no product."""
-    present = [(factor, name) for name, factor in factors.items() if factor]
-    return tuple(sorted(present, key=lambda term: (abs(term[0]) != 1, term[0] < 0)))
+    present = [(name, f) for name, f in factors.items() if f]
+    ranked = [(abs(f) != abs(unit), f * unit < 0, n, f) for n, (_, f) in enumerate(present)]
+    return tuple([(Fraction(f, unit), present[n][0]) for *_, n, f in sorted(ranked)])
 
 
-def _blocks(matrix: Matrix) -> list[tuple[list[int], list[int]]]:
+def _blocks(matrix: Sequence[Sequence[int]]) -> list[tuple[list[int], list[int]]]:
     """Rows and columns of the parts of a matrix that have nothing in common."""
     found: list[tuple[list[int], list[int]]] = []
     for i, row in enumerate(matrix):
@@ -258,7 +267,11 @@ def _blocks(matrix: Matrix) -> list[tuple[list[int], list[int]]]:
 
 
 def _row_pairs(
-    matrix: Sequence[Sequence[Fraction]], source: str, inputs: Sequence[str], outputs: Sequence[str]
+    matrix: Sequence[Sequence[int]],
+    unit: int,
+    source: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
 ) -> list[Sum]:
     steps, done = [], set()
     for i, j in _alternating(matrix):
@@ -274,21 +287,25 @@ def _row_pairs(
             else:
                 # Its last factor becomes 1.
                 name, factor = f"{source}_{part}{i}", list(factors.values())[-1]
-                steps.append(Sum(name, _terms({n: f / factor for n, f in factors.items()})))
+                steps.append(Sum(name, _terms(factors, factor)))
             parts.append((factor, name))
         (e, e_name), (o, o_name) = parts
         sign = 1 if same else -1
-        steps.append(Sum(outputs[i], _terms({e_name: e, o_name: o})))
-        steps.append(Sum(outputs[j], _terms({e_name: sign * e, o_name: -sign * o})))
+        steps.append(Sum(outputs[i], _terms({e_name: e, o_name: o}, unit)))
+        steps.append(Sum(outputs[j], _terms({e_name: sign * e, o_name: -sign * o}, unit)))
         done |= {i, j}
     for i, row in enumerate(matrix):
         if i not in done:
-            steps.append(Sum(outputs[i], _terms(dict(zip(inputs, row, strict=True)))))
+            steps.append(Sum(outputs[i], _terms(dict(zip(inputs, row, strict=True)), unit)))
     return steps
 
 
 def _column_pairs(
-    matrix: Sequence[Sequence[Fraction]], source: str, inputs: Sequence[str], outputs: Sequence[str]
+    matrix: Sequence[Sequence[int]],
+    unit: int,
+    source: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
 ) -> list[Sum]:
     steps: list[Sum] = []
     columns = tuple(zip(*matrix, strict=True))
@@ -308,11 +325,11 @@ def _column_pairs(
                 factors[f"{source}_{'sd'[k % 2]}{i}"] = row[i]
             elif i not in pairs.values():
                 factors[name] = row[i]
-        steps.append(Sum(outputs[k], _terms(factors)))
+        steps.append(Sum(outputs[k], _terms(factors, unit)))
     return steps
 
 
-def _alternating(rows: Sequence[Sequence[Fraction]]) -> list[tuple[int, int]]:
+def _alternating(rows: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     """Pairs of rows whose even elements, or whose odd ones, differ in their sign only."""
     pairs: list[tuple[int, int]] = []
     taken: set[int] = set()
