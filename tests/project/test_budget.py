@@ -21,7 +21,7 @@ LINES = {
     "ops": 26_670,
     "clprim": 69_850,
     "clprim/language": 10_420,
-    "clprim/plan": 18_770,
+    "clprim/plan": 18_750,
     "clprim/runtime": 4_080,
     "clprim/arrays": 2_360,
     "clprim/call": 1_080,
@@ -31,7 +31,7 @@ LINES = {
     "clprim/functions": 1_440,
     "clprim/torch": 8_890,
     "clprim/onnx": 4_300,
-    "tests": 60_600,
+    "tests": 60_660,
 }
 # Files of clprim and ops that say an operator: define, import, look up or name it in a string.
 PLACES = {"conv2d": 18, "softmax": 11, "sort": 10, "relu": 9, "layer_norm": 7}
