@@ -127,7 +127,6 @@ def over_pairs():
     each, both = [array((200, 300, 1)), array((200, 1, 1))], array((1, 300, 1))
     weights = [*each, both, array((1, 1, 1)), array((1, 1, 64))]
     mixed = define("y0 = x0 * x1 * x2 + x3 - x4 * x5 + x6;")
-    placed = define("y0 = x0 + x1 * reduce_item + coord(0);")
     large = on(CPU, cache_bytes=1024)
     turned = array((200, 300, 1), order=(2, 1, 0))
     for traits in (CPU, GPU, large):
@@ -169,7 +168,6 @@ def nested():
             more = {"values": "y0 = x0 * x1 + x2;"}
             yield planned(kernel_sum("y0 = d;", **more), rows, columns, v, w, traits=traits)
             more |= {"init": largest["init"], "step": largest["step"]}
-            some = kernel_sum("if (d > 1) y0 = d; else y0 = 1;", **more)
             for expr in ("y0 = d;", "if (d > 1) y0 = d; else y0 = 1;"):
                 softmax = kernel_sum(expr, **WEIGHTED)
                 yield planned(softmax, rows, columns, v, traits=traits)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +16,8 @@ from typing import Any
 import pyopencl as cl
 
 import clprim
-from clprim.arrays.creation import full
 from clprim.command import run, tune
-from clprim.command.explain import COMMON, explanation_of, sketch
-from clprim.command.explain_page import Timing, explain_page
+from clprim.command.explain import COMMON, explain, sketch
 from clprim.command.words import join_axes, read_axes, read_number, read_positive, read_shape
 from clprim.dtypes import as_dtype
 from clprim.errors import ClprimError, DefinitionError, DeviceError, ShapeError
@@ -29,15 +26,12 @@ from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.ceilings import measure
 from clprim.runtime.device import Device, current_device, devices, set_device
-from clprim.runtime.profile import profile
 from clprim.runtime.progress import waiting
 from clprim.text_table import format_table
 
 FAILED = 2
 INTERRUPTED = 130
 
-# Timed runs of explain --html.
-_TIMED = 9
 _DEFAULT_SHAPE = (32, 64, 112, 112)
 
 _EXPLAIN_EXAMPLES = """\
@@ -46,7 +40,6 @@ examples:
   clprim explain "y0 = x0; y1 = x0 * x0" --init "reduce_y0 = 0; reduce_y1 = 0" \\
       --step "reduce_y0 += y0; reduce_y1 += y1" --axis 0,2,3 --memory-format channels_last
   clprim explain "y0 = tanh(x0)" --dtype bfloat16 --traits gpu
-  clprim explain "y0 = tanh(x0)" --html tanh.html
 """
 
 _TUNE_EXAMPLES = """\
@@ -196,12 +189,6 @@ def _add_explain_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument("--result-type", action="append", help="dtype of all results or of each")
     inputs.add_argument("--preamble", default="", help="helper functions in OpenCL C")
 
-    parser.add_argument(
-        "--html",
-        type=Path,
-        metavar="FILE",
-        help="write a page instead, with a roofline where a device runs it",
-    )
     where = parser.add_argument_group("where").add_mutually_exclusive_group()
     where.add_argument("--device", metavar="SPEC", help="an index, part of a name, cpu or gpu")
     where.add_argument(
@@ -281,46 +268,9 @@ def _explain(args: argparse.Namespace) -> int:
     arrays = _sketch_inputs(args, operator.definition.inputs)
     scalars = _repeat("--scalar", args.scalar or [1], operator.definition.scalars)
     with waiting("compiling"):
-        explanation = explanation_of(
-            operator, arrays, scalars, axis=args.axis, keepdims=args.keepdims, on=on
-        )
-    if args.html is None:
-        print(explanation, end="")
-        return 0
-    timing = None
-    if isinstance(on, Device) and explanation.nbytes:
-        timing = _time(operator, arrays, scalars, args, on)
-    try:
-        args.html.write_text(explain_page(explanation, timing), encoding="utf-8")
-    except OSError as error:
-        raise ClprimError(f"--html {args.html}: {error.strerror}") from None
-    print(f"written: {args.html}")
+        text = explain(operator, arrays, scalars, axis=args.axis, keepdims=args.keepdims, on=on)
+    print(text, end="")
     return 0
-
-
-def _time(
-    operator: Pointwise | Reduction,
-    sketches: Sequence[Operand],
-    scalars: Sequence[float],
-    args: argparse.Namespace,
-    device: Device,
-) -> Timing:
-    """Runs the call on arrays of ones, and measures the device."""
-    with waiting("running it"):
-        arrays = [
-            full(s.shape, 1, s.dtype, memory_format=args.memory_format if s.ndim == 4 else None)
-            for s in sketches
-        ]
-        options = {}
-        if isinstance(operator, Reduction):
-            options = {"axis": args.axis, "keepdims": args.keepdims}
-        seconds = []
-        for _ in range(_TIMED):
-            with profile() as found:
-                operator(*arrays, *scalars, **options)
-            seconds.append(sum(event.seconds for event in found.events))
-    with waiting("measuring the device"):
-        return Timing(statistics.median(seconds), measure(device))
 
 
 def _define(args: argparse.Namespace) -> Pointwise | Reduction:

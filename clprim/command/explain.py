@@ -7,14 +7,13 @@ planned for and not run on, take their place, so no OpenCL device is needed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from clprim.call.launch import Launch
 from clprim.call.primitive import Request
 from clprim.call.scalars import check_count
 from clprim.dtypes import AnyDType
-from clprim.language.definition import Definition, texts
+from clprim.language.definition import texts
 from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.pointwise.code import PointwiseCode
 from clprim.plan.reduction.planner import ReductionPlan
@@ -53,33 +52,6 @@ class _Drawing:
         return self.title
 
 
-@dataclass(frozen=True)
-class Explanation:
-    """How a call would run."""
-
-    title: str
-    definition: Definition
-    device: str
-    operands: tuple[tuple[str, str], ...]
-    words: str
-    launches: tuple[str, ...]
-    kernels: tuple[tuple[str, str], ...]
-    nbytes: int
-    flops: int
-
-    def __str__(self) -> str:
-        """OpenCL C, with the rest as comments."""
-        lines = [self.title]
-        lines += [f"  {name}  {what}" for name, what in self.operands]
-        lines += [f"  on  {self.device}", "", f"strategy  {self.words}"]
-        lines += [f"launch    {launch}" for launch in self.launches]
-        text = "\n".join(f"// {line}".rstrip() for line in lines) + "\n"
-        for number, (_, source) in enumerate(self.kernels, 1):
-            rule = f"// --- kernel {number} of {len(self.kernels)} "
-            text += f"\n{rule:-<100}\n\n{source}"
-        return text
-
-
 def explain(
     operator: Pointwise | Reduction,
     arrays: Sequence[Operand],
@@ -90,19 +62,6 @@ def explain(
     on: Device | str = "cpu",
 ) -> str:
     """Returns how a call would run, as comments, and the OpenCL C of its kernels."""
-    return str(explanation_of(operator, arrays, scalars, axis=axis, keepdims=keepdims, on=on))
-
-
-def explanation_of(
-    operator: Pointwise | Reduction,
-    arrays: Sequence[Operand],
-    scalars: Sequence[float] = (),
-    *,
-    axis: Axis = None,
-    keepdims: bool = False,
-    on: Device | str = "cpu",
-) -> Explanation:
-    """Returns what `explain` prints, in parts; takes and raises the same."""
     if isinstance(on, Device):
         drawing = _Drawing(on.traits, str(on))
     else:
@@ -122,17 +81,13 @@ def explanation_of(
         (f"y{n}", _describe(y.shape, y.dtype, y.strides))
         for n, y in enumerate(operator.outputs(problem))
     ]
-    return Explanation(
-        title=operator.what,
-        definition=operator.definition,
-        device=str(drawing),
-        operands=tuple(operands),
-        words=_strategy(plan),
-        launches=tuple(map(_launch, stages)),
-        kernels=tuple((s.code.name, source_of(s.template, s.code)) for s in stages),
-        nbytes=sum(stage.nbytes for stage in stages),
-        flops=sum(stage.flops for stage in stages),
-    )
+    lines = [operator.what, *(f"  {name}  {what}" for name, what in operands), f"  on  {drawing}"]
+    lines += ["", f"strategy  {_strategy(plan)}", *(f"launch    {_launch(s)}" for s in stages)]
+    text = "\n".join(f"// {line}".rstrip() for line in lines) + "\n"
+    for number, stage in enumerate(stages, 1):
+        rule = f"// --- kernel {number} of {len(stages)} "
+        text += f"\n{rule:-<100}\n\n{source_of(stage.template, stage.code)}"
+    return text
 
 
 def _launch(stage: KernelPlan) -> str:

@@ -3,14 +3,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from matplotlib.image import imread
 
 import clprim as cp
-from clprim.command import cli, demo, explain_page, picture
+from clprim.command import cli, demo, picture
 from clprim.command.explain import COMMON, explain, sketch
 from clprim.runtime.ceilings import Measurement
 
@@ -220,64 +219,6 @@ def test_explain_refuses_malformed_words(clprim, word):
     status, out, err = clprim("explain", "y0 = x0", word)
     assert (status, out) == (2, "")
     assert word.partition("=")[0] in err
-
-
-def test_explain_writes_a_page_with_a_measured_roofline(clprim, device, tmp_path, monkeypatch):
-    monkeypatch.setattr(cli, "measure", lambda device: Measurement(12.3e9, 45.6e9, 890e9))
-    file = tmp_path / "page.html"
-    words = ["explain", *SUMS, "--axis=1", "--shape=64,999", f"--device={device.index}"]
-    status, out, err = clprim(*words, f"--html={file}")
-    assert (status, out, err) == (0, f"written: {file}\n", "")
-    page = file.read_text(encoding="utf-8")
-    page = page.removeprefix("<!DOCTYPE html>").replace('<meta charset="utf-8">', "")
-    root = ElementTree.fromstring(page)
-    drawn = " ".join(root.itertext())
-    for part in (
-        "reduce_y1 += y1",
-        "float32 (64, 999)",
-        "__kernel",
-        "of what is possible",
-        "reduced space",
-    ):
-        assert part in drawn
-    yours = ["".join(s.itertext()) for s in root.iter("span") if s.get("class") == "yours"]
-    assert "y0 = x0; y1 = x0 * x0" in "".join(yours)
-    assert len(list(root.iter("circle"))) == 1
-    order = [drawn.index(part) for part in ("of what is possible", "The strings", "The plan")]
-    assert order == sorted(order) and order[0] < drawn.index("Kernel 1")
-
-
-def test_a_page_highlights_opencl_without_changing_it():
-    given = (
-        'if (a < 0x1F)\n    /* two\nlines */ y0 = "//" [0]; // & more\n__global float4 *p;\n#if 1\n'
-    )
-    lines = explain_page._highlighted(given)
-    root = ElementTree.fromstring(f"<pre>{'@'.join(lines)}</pre>")
-    assert "".join(root.itertext()).replace("@", "\n") == given
-    found = [(span.get("class"), span.text) for span in root.iter("span")]
-    assert found == [
-        ("keyword", "if"),
-        ("number", "0x1F"),
-        ("comment", "/* two"),
-        ("comment", "lines */"),
-        ("string", '"//"'),
-        ("number", "0"),
-        ("comment", "// & more"),
-        ("keyword", "__global"),
-        ("type", "float4"),
-        ("directive", "#if 1"),
-    ]
-
-
-def test_explain_writes_a_page_about_a_device_that_is_not_here(clprim, tmp_path):
-    file = tmp_path / "page.html"
-    assert clprim("explain", "y0 = x0 < 0 ? 0 : x0", "--traits=gpu", f"--html={file}")[0] == 0
-    page = file.read_text(encoding="utf-8")
-    assert "y0 = x0 &lt; 0 ? 0 : x0" in page
-    assert "Not measured" in page
-    status, _, err = clprim("explain", "y0 = x0", "--traits=gpu", f"--html={tmp_path}")
-    assert status == 2
-    assert err.startswith(f"clprim: --html {tmp_path}: ")
 
 
 # --- demo ----------------------------------------------------------------------------------------
