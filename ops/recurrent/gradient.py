@@ -103,13 +103,13 @@ def _backward(
             line = saved.lines[number]
             running = [place[number] for place in first]
             dgiven, down, dstate = _steps(saved, line, number, part, running)
-            weight, _, biases, _ = layers.weights(number)
-            matmul(dgiven, weight, out=dx, beta=float(direction > 0))
+            weights = layers.weights(number)
+            matmul(dgiven, weights.input, out=dx, beta=float(direction > 0))
             found = [
                 matmul(dgiven, x, transpose_a=True),
                 matmul(down, line.before, transpose_a=True),
             ]
-            found += [add_up(d, 0) for d in (dgiven, down)] if biases else []
+            found += [add_up(d, 0) for d in (dgiven, down)] if weights.biases[0] is not None else []
             if dstate is not None:
                 found.append(matmul(dstate, line.hidden, transpose_a=True))
             dparams[number] = found
@@ -122,7 +122,8 @@ def _steps(
 ) -> tuple[Array, Array, Array | None]:
     """Goes back through the steps."""
     layers, kind = saved.layers, saved.layers.kind
-    _, recurrent, _, projection = layers.weights(number)
+    weights = layers.weights(number)
+    projection = weights.projection
     dstate = None if projection is None else new_dense(line.before.shape, layers.dtype)
     nothing = new_dense((1, 1), layers.dtype).fill(0)
     dgiven = new_dense(line.given.shape, layers.dtype)
@@ -132,7 +133,7 @@ def _steps(
         first, end = line.steps[n]
         size = end - first
         dh = running[0][:size]
-        gates = [*layers.gates(line.given[first:end]), *layers.gates(line.own[first:end])]
+        gates = [*layers.cell.gates(line.given[first:end]), *layers.cell.gates(line.own[first:end])]
         above, states, past = [dy[first:end], dh], [], None
         extra: dict[str, Any] = {}
         if kind == "lstm":
@@ -146,7 +147,7 @@ def _steps(
         elif direct is not None:
             past, states = direct[:size], [line.before[first:end]]
             extra = {"epilogue": "y0 = y0 + x0;", "epilogue_args": (past,)}
-        found = layers.gates(dgiven[first:end]), layers.gates(down[first:end])
+        found = layers.cell.gates(dgiven[first:end]), layers.cell.gates(down[first:end])
         step_back(kind, gates, states, above, *found, past)
-        matmul(down[first:end], recurrent, out=dh, **extra)
+        matmul(down[first:end], weights.state, out=dh, **extra)
     return dgiven, down, dstate

@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError, quoted
-from clprim.ops.recurrent.layers import Layers, Saved
+from clprim.ops.recurrent.layers import Form, Layers, Saved
 from clprim.ops.registry import operator
 
 
@@ -28,18 +28,7 @@ def lstm(
 ) -> tuple[Array, Array, Array]: ...
 @overload
 def lstm(
-    input: Any,
-    hx: Sequence[Any],
-    params: Sequence[Any],
-    has_biases: bool = ...,
-    num_layers: int = ...,
-    dropout: float = ...,
-    train: bool = ...,
-    bidirectional: bool = ...,
-    batch_first: bool = ...,
-    *,
-    batch_sizes: Sequence[int] | None = ...,
-    return_saved: Literal[True],
+    *args: Any, return_saved: Literal[True], **options: Any
 ) -> tuple[Array, Array, Array, Saved]: ...
 @operator()
 def lstm(
@@ -80,8 +69,8 @@ def lstm(
     """
     if not isinstance(hx, tuple | list) or len(hx) != 2:
         raise ShapeError("lstm: hx: expected (h_0, c_0)")
-    given = (params, has_biases, num_layers, bidirectional, batch_first, batch_sizes)
-    layers = Layers("lstm", "lstm", input, tuple(hx), *given)
+    form = Form(has_biases, num_layers, bidirectional, batch_first, batch_sizes)
+    layers = Layers("lstm", "lstm", input, tuple(hx), params, form)
     output, (h, c), saved = layers.run(dropout if train else 0.0, save=return_saved)
     return (output, h, c, saved) if saved is not None else (output, h, c)
 
@@ -102,20 +91,7 @@ def gru(
     return_saved: Literal[False] = ...,
 ) -> tuple[Array, Array]: ...
 @overload
-def gru(
-    input: Any,
-    hx: Any,
-    params: Sequence[Any],
-    has_biases: bool = ...,
-    num_layers: int = ...,
-    dropout: float = ...,
-    train: bool = ...,
-    bidirectional: bool = ...,
-    batch_first: bool = ...,
-    *,
-    batch_sizes: Sequence[int] | None = ...,
-    return_saved: Literal[True],
-) -> tuple[Array, Array, Saved]: ...
+def gru(*args: Any, return_saved: Literal[True], **options: Any) -> tuple[Array, Array, Saved]: ...
 @operator()
 def gru(
     input: Any,
@@ -132,8 +108,8 @@ def gru(
     return_saved: bool = False,
 ) -> tuple[Array, Array] | tuple[Array, Array, Saved]:
     """Returns (output, h_n) of gated recurrent units, as `torch.gru` does; see `lstm`."""
-    given = (params, has_biases, num_layers, bidirectional, batch_first, batch_sizes)
-    layers = Layers("gru", "gru", input, (hx,), *given)
+    form = Form(has_biases, num_layers, bidirectional, batch_first, batch_sizes)
+    layers = Layers("gru", "gru", input, (hx,), params, form)
     output, (h,), saved = layers.run(dropout if train else 0.0, save=return_saved)
     return (output, h, saved) if saved is not None else (output, h)
 
@@ -155,21 +131,7 @@ def rnn(
     return_saved: Literal[False] = ...,
 ) -> tuple[Array, Array]: ...
 @overload
-def rnn(
-    input: Any,
-    hx: Any,
-    params: Sequence[Any],
-    has_biases: bool = ...,
-    num_layers: int = ...,
-    dropout: float = ...,
-    train: bool = ...,
-    bidirectional: bool = ...,
-    batch_first: bool = ...,
-    *,
-    nonlinearity: str = ...,
-    batch_sizes: Sequence[int] | None = ...,
-    return_saved: Literal[True],
-) -> tuple[Array, Array, Saved]: ...
+def rnn(*args: Any, return_saved: Literal[True], **options: Any) -> tuple[Array, Array, Saved]: ...
 @operator()
 def rnn(
     input: Any,
@@ -192,7 +154,7 @@ def rnn(
     """
     if nonlinearity not in ("tanh", "relu"):
         raise ShapeError(f"rnn: nonlinearity={quoted(nonlinearity)}: expected 'tanh' or 'relu'")
-    given = (params, has_biases, num_layers, bidirectional, batch_first, batch_sizes)
-    layers = Layers("rnn", nonlinearity, input, (hx,), *given)
+    form = Form(has_biases, num_layers, bidirectional, batch_first, batch_sizes)
+    layers = Layers("rnn", nonlinearity, input, (hx,), params, form)
     output, (h,), saved = layers.run(dropout if train else 0.0, save=return_saved)
     return (output, h, saved) if saved is not None else (output, h)

@@ -10,11 +10,10 @@ from clprim.arrays.array import Array, new_dense
 from clprim.arrays.creation import zeros
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.product.matmul import matmul
-from clprim.ops.recurrent.cells import GATES, cell, step_back
-from clprim.ops.recurrent.layers import columns
+from clprim.ops.recurrent.cells import CELLS, step_back, step_of
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.registry import add, operator
-from clprim.ops.shared.arguments import check_shape, dtype_of
+from clprim.ops.shared.arguments import check_dtype, check_shape, dtype_of
 from clprim.ops.shared.made import made
 
 Params = tuple[Array, Array, Array | None, Array | None]
@@ -57,14 +56,7 @@ def lstm_cell(
 ) -> tuple[Array, Array]: ...
 @overload
 def lstm_cell(
-    input: Any,
-    hx: Sequence[Any],
-    w_ih: Any,
-    w_hh: Any,
-    b_ih: Any = ...,
-    b_hh: Any = ...,
-    *,
-    return_saved: Literal[True],
+    *args: Any, return_saved: Literal[True], **options: Any
 ) -> tuple[Array, Array, SavedStep]: ...
 @operator(sample="*cell(8, pair=True)")
 def lstm_cell(
@@ -171,7 +163,8 @@ def _step(
             f"{states[0].shape}"
         )
     (rows, features), hidden = input.shape, states[0].shape[1]
-    height = GATES[kind] * hidden
+    cell = CELLS[kind]
+    height = cell.count * hidden
     wanted = [
         *((label, state, (rows, hidden)) for label, state in zip(labels, states, strict=True)),
         ("w_ih", w_ih, (height, features)),
@@ -179,18 +172,16 @@ def _step(
         *((f"b_{n}h", b, (height,)) for n, b in zip("ih", biases, strict=True) if b is not None),
     ]
     for label, array, shape in wanted:
-        found = dtype_of(what, label, array)
-        if found != dtype:
-            raise DTypeError(f"{what}: {label} is {found}, input {dtype}")
+        check_dtype(what, label, array, dtype)
         check_shape(what, label, array, shape)
     products = [
         matmul(x, weight, transpose_b=True, bias=bias)
         for x, weight, bias in zip((input, states[0]), (w_ih, w_hh), biases, strict=True)
     ]
-    gates = [gate for product in products for gate in columns(product, GATES[kind])]
+    gates = [gate for product in products for gate in cell.gates(product)]
     given = tuple(bias is not None for bias in biases)
     saved = SavedStep(what, kind, input, states, (w_ih, w_hh), (given[0], given[1]), *products)
-    return cell(kind, dtype)(*gates, *_kept(saved)), saved
+    return step_of(cell, dtype)(*gates, *_kept(saved)), saved
 
 
 gru_cell = _cell_of(
@@ -297,7 +288,7 @@ def _step_back(
     down = new_dense(saved.own.shape, dtype) if kind == "gru" else dgiven
     direct = None if kind in ("tanh", "relu") else new_dense(h.shape, dtype)
     gates, own, dgates, downs = (
-        columns(a, GATES[kind]) for a in (saved.given, saved.own, dgiven, down)
+        CELLS[kind].gates(a) for a in (saved.given, saved.own, dgiven, down)
     )
     step_back(kind, [*gates, *own], _kept(saved), above, dgates, downs, direct)
     w_ih, w_hh = saved.weights

@@ -75,6 +75,13 @@ def check_shape(what: str, label: str, array: Any, shape: tuple[int, ...]) -> No
         raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {shape}")
 
 
+def check_dtype(what: str, label: str, array: Any, dtype: AnyDType, of: str = "input") -> None:
+    """Refuses what is no device array of the dtype of another one."""
+    found = dtype_of(what, label, array)
+    if found != dtype:
+        raise DTypeError(f"{what}: {label} is {found}, {of} {dtype}")
+
+
 def check_floating(what: str, label: str, array: Any) -> AnyDType:
     """Returns the dtype of a device array of floating numbers."""
     dtype: AnyDType = dtype_of(what, label, array)

@@ -9,7 +9,7 @@ from clprim.arrays.creation import empty
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.table import handler
 from clprim.onnx.values import FLOAT32
-from clprim.ops.recurrent.layer import ACTIVATIONS
+from clprim.ops.recurrent.cells import ACTIVATIONS
 
 # The order of the gates, and how many activations a direction has.
 _KINDS = {"LSTM": ("iofg", 3), "GRU": ("zrn", 2), "RNN": ("n", 1)}

@@ -14,7 +14,7 @@ import torch
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
-from clprim.ops.recurrent.cells import OF_SUMS
+from clprim.ops.recurrent.cells import CELLS, columns
 from clprim.primitives.pointwise import Pointwise
 from clprim.torch import private
 from clprim.torch.kernels.elementwise import apply
@@ -24,17 +24,12 @@ from clprim.torch.table import kernel
 
 @lru_cache(maxsize=16)
 def _cell(kind: str, dtype: Any) -> Pointwise:
-    return Pointwise(OF_SUMS[kind], result_type=dtype)
+    return Pointwise(CELLS[kind].text_of_sums(), result_type=dtype)
 
 
 @lru_cache(maxsize=16)
 def _gradient(kind: str, dtype: Any) -> Any:
     return _cell(kind, dtype).gradient(wrt=tuple(f"x{n}" for n in range(5)))
-
-
-def _parts(x: Array, count: int) -> list[Array]:
-    width = x.shape[1] // count
-    return [x[:, n * width : (n + 1) * width] for n in range(count)]
 
 
 def _total(arrays: list[Any], out: Array) -> None:
@@ -49,7 +44,7 @@ def _lstm(
 ) -> Any:
     sums = empty(gates.shape, gates.dtype)
     _total([gates, hidden, bias, hidden_bias], sums)
-    state, memory = _cell("lstm", gates.dtype)(*_parts(sums, 4), memory)
+    state, memory = _cell("lstm", gates.dtype)(*columns(sums, 4), memory)
     return state, memory, sums
 
 
@@ -58,7 +53,7 @@ def _lstm_backward(
     grad_state: Any, grad_memory: Any, before: Array, after: Array, sums: Array, biases: bool
 ) -> Any:
     grads = (grad_state, grad_memory)
-    *gates, memory = _gradient("lstm", sums.dtype)(*_parts(sums, 4), before, grad=grads)
+    *gates, memory = _gradient("lstm", sums.dtype)(*columns(sums, 4), before, grad=grads)
     gates = ops.cat(gates, 1)
     return gates, memory, ops.sum(gates, 0) if biases else None
 
@@ -77,12 +72,12 @@ def _gru(
     parts = [None if a is None else a[..., 2 * width :] for a in (hidden, hidden_bias)]
     _total(parts, kept[:, 3 * width : 4 * width])
     _total([state], kept[:, 4 * width :])
-    return _cell("gru", state.dtype)(*_parts(kept, 5)), kept
+    return _cell("gru", state.dtype)(*columns(kept, 5)), kept
 
 
 @kernel("_thnn_fused_gru_cell_backward")
 def _gru_backward(grad: Array, kept: Array, biases: bool) -> Any:
-    reset, update, new, hidden, state = _gradient("gru", kept.dtype)(*_parts(kept, 5), grad=grad)
+    reset, update, new, hidden, state = _gradient("gru", kept.dtype)(*columns(kept, 5), grad=grad)
     gates = ops.cat([reset, update, new], 1)
     hidden = ops.cat([reset, update, hidden], 1)
     if not biases:
