@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,11 +23,13 @@ from clprim.ops.pool.pairs import adaptive
 from clprim.ops.pool.windows import check_floats, lead_of
 from clprim.ops.reduction.reduce import mean
 from clprim.ops.shared.arguments import check_shape, dtype_of
-from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
-from clprim.ops.shared.ranks import of_rank
+from clprim.ops.shared.epilogue import stored
+from clprim.ops.shared.ranks import Store, of_rank, rank_of
 from clprim.ops.shared.strings import kernel, places
 from clprim.plan.strides import is_channels_last
-from clprim.runtime.device import current_device
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 # Elements of windows that are all alike, up to which loops of known length are faster.
 KNOWN = 36
@@ -38,13 +40,9 @@ Size = int | None | Sequence[int | None]
 @repeatable
 def _avg(
     what: str,
-    ndim: int,
     x: Any,
     output_size: Size,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
+    **store: Unpack[Store],
 ) -> Array:
     """Returns means of as many windows as are wanted.
 
@@ -66,31 +64,28 @@ def _avg(
         >>> ops.adaptive_avg_pool2d(x, (1, 2)).get()
         array([[[4.5, 6.5]]], dtype=float32)
     """
+    ndim = rank_of(what)
     dtype = check_floats(what, "x", x)
     lead, outputs = _sizes(what, x, ndim, output_size)
     shape = (*x.shape[:lead], *outputs)
-    check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
-    args, scalars = split_arguments(epilogue_args)
     if set(outputs) == {1}:
         # In x's memory format, which a reduction would not keep where only channels are left.
         memory_format = None if x.ndim != 4 else _format(x)
-        plain = epilogue is None and out is None
+        out = store.get("out")
+        plain = store.get("epilogue") is None and out is None
         value = dtype if plain else value_dtype(dtype, [dtype])
         means = empty(shape, value, memory_format=memory_format)
         reduced = view_of(means, shape[:lead], means.strides[:lead], means.offset)
         mean(x, axis=tuple(range(lead, x.ndim)), dtype=value, out=reduced)
         if plain:
             return means
-        if out is None:
-            out = empty(shape, dtype, memory_format=memory_format)
-        text = append(what, "y0 = x0;", epilogue, 1, 0)
-        return kernel(text, what, dtype)(means, *args, *scalars, out=out)
+        out = empty(shape, dtype, memory_format=memory_format) if out is None else out
+        return stored(what, "y0 = x0;", shape, [dtype], ([means], ()), {**store, "out": out})
     if not any(n % o for n, o in zip(x.shape[lead:], outputs, strict=True)):
         size = tuple(n // o for n, o in zip(x.shape[lead:], outputs, strict=True))
         if math.prod(size) <= KNOWN:
             given = (size, None, 0, False, True, None)
-            store: Any = {"epilogue": epilogue, "epilogue_args": epilogue_args, "out": out}
-            return mean_pool(what, ndim, x, *given, **store)
+            return mean_pool(what, x, *given, **store)
     counts = " * ".join(f"(stop{d} - start{d})" for d in range(ndim))
     element = places(lead + ndim, {lead + d: f"i{d}" for d in range(ndim)})
     body = f"""
@@ -98,8 +93,8 @@ def _avg(
         LOOPS
             sum += at_x0({element});
         y0 = sum / (float)({counts});"""
-    text = append(what, _over("i", "x0", lead, ndim, body), epilogue, 1, 0)
-    return kernel(text, what, dtype)(x, *args, *scalars, shape=shape, out=out)
+    text = _over("i", "x0", lead, ndim, body)
+    return stored(what, text, shape, [dtype], ([x], ()), store)
 
 
 adaptive_avg_pool1d = of_rank(_avg, "adaptive_avg_pool1d", sample="image(1), 2")
@@ -110,14 +105,10 @@ adaptive_avg_pool3d = of_rank(_avg, "adaptive_avg_pool3d", sample="image(3), 2")
 @repeatable
 def _max(
     what: str,
-    ndim: int,
     x: Any,
     output_size: Size,
     return_indices: bool = False,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
+    **store: Unpack[Store],
 ) -> Array | tuple[Array, Array]:
     """Returns the greatest elements of as many windows as are wanted.
 
@@ -133,11 +124,10 @@ def _max(
         ShapeError: Another number of dimensions, sizes that are none.
         DTypeError: No device array.
     """
+    ndim = rank_of(what)
     dtype = dtype_of(what, "x", x)
     lead, outputs = _sizes(what, x, ndim, output_size)
     shape = (*x.shape[:lead], *outputs)
-    check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
-    args, scalars = split_arguments(epilogue_args)
     element = places(lead + ndim, {lead + d: f"i{d}" for d in range(ndim)})
     flat = "i0"
     for d in range(1, ndim):
@@ -165,8 +155,8 @@ def _max(
             }}
             y0 = best;"""
     dtypes = (dtype, np.dtype(np.int64)) if return_indices else (dtype,)
-    text = append(what, _over("i", "x0", lead, ndim, body), epilogue, 1, 0)
-    return kernel(text, what, *dtypes)(x, *args, *scalars, shape=shape, out=out)
+    text = _over("i", "x0", lead, ndim, body)
+    return stored(what, text, shape, dtypes, ([x], ()), store)
 
 
 adaptive_max_pool1d = adaptive(of_rank(_max, "adaptive_max_pool1d", sample="image(1), 2"))
@@ -214,7 +204,7 @@ def _format(x: Any) -> str:
 
 
 @repeatable
-def _avg_backward(what: str, ndim: int, grad: Any, x: Any) -> Array:
+def _avg_backward(what: str, grad: Any, x: Any) -> Array:
     """Returns the gradient of `adaptive_avg_pool2d` in x.
 
     Args:
@@ -224,6 +214,7 @@ def _avg_backward(what: str, ndim: int, grad: Any, x: Any) -> Array:
     Raises:
         ShapeError, DTypeError: With what was given and what was expected.
     """
+    ndim = rank_of(what)
     check_floats(what, "x", x)
     dtype = check_floats(what, "grad", grad)
     lead, _ = _sizes(what, x, ndim, grad.shape[-ndim:])
@@ -248,7 +239,7 @@ adaptive_avg_pool3d_backward = of_rank(_avg_backward, "adaptive_avg_pool3d_backw
 
 
 @repeatable
-def _max_backward(what: str, ndim: int, grad: Any, x: Any, indices: Any) -> Array:
+def _max_backward(what: str, grad: Any, x: Any, indices: Any) -> Array:
     """Returns the gradient of `adaptive_max_pool2d` in x.
 
     Args:
@@ -259,6 +250,7 @@ def _max_backward(what: str, ndim: int, grad: Any, x: Any, indices: Any) -> Arra
     Raises:
         ShapeError, DTypeError: With what was given and what was expected.
     """
+    ndim = rank_of(what)
     dtype = check_floats(what, "grad", grad)
     lead, _ = _sizes(what, x, ndim, grad.shape[-ndim:])
     check_shape(what, "grad", grad, (*x.shape[:lead], *grad.shape[-ndim:]))

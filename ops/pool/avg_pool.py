@@ -6,7 +6,7 @@ windows that it is in pass on, in their order.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clprim.arrays.array import Array
 from clprim.dtypes import is_integer
@@ -21,10 +21,12 @@ from clprim.ops.pool.windows import (
 )
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape
-from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
-from clprim.ops.shared.ranks import of_rank
+from clprim.ops.shared.epilogue import stored
+from clprim.ops.shared.ranks import Store, of_rank, rank_of
 from clprim.ops.shared.strings import kernel, places
-from clprim.runtime.device import current_device
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @operator(sample="image(1), 2")
@@ -43,15 +45,13 @@ def avg_pool1d(
 ) -> Array:
     """Returns the mean of every window of (N, C, L) or (C, L); see `avg_pool2d`."""
     given = (kernel_size, stride, padding, ceil_mode, count_include_pad, None)
-    store: Any = {"epilogue": epilogue, "epilogue_args": epilogue_args, "out": out}
-    store["dilation"] = dilation
-    return mean_pool("avg_pool1d", 1, x, *given, **store)
+    store = {"epilogue": epilogue, "epilogue_args": epilogue_args, "out": out}
+    return mean_pool("avg_pool1d", x, *given, dilation=dilation, **store)  # type: ignore
 
 
 @repeatable
 def mean_pool(
     what: str,
-    ndim: int,
     x: Any,
     kernel_size: Numbers,
     stride: Numbers | None = None,
@@ -61,9 +61,7 @@ def mean_pool(
     divisor_override: int | None = None,
     *,
     dilation: Numbers = 1,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
+    **store: Unpack[Store],
 ) -> Array:
     """Returns the mean of every window.
 
@@ -94,11 +92,10 @@ def mean_pool(
         >>> ops.avg_pool2d(x, 2).get()
         array([[[2.5, 4.5]]], dtype=float32)
     """
+    ndim = rank_of(what)
     dtype = check_floats(what, "x", x)
     w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[: w.lead], *w.outputs)
-    check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
-    args, scalars = split_arguments(epilogue_args)
     divisor = divisor_of(what, w, count_include_pad, divisor_override)
     element = places(w.lead + ndim, {w.lead + d: f"i{d}" for d in w.axes})
     body = f"""
@@ -108,8 +105,8 @@ def mean_pool(
             {"if (inside) " if w.leave else ""}sum += v;
         END
         y0 = sum / {divisor.replace("FROM", "from")};"""
-    text = append(what, w.over_window(body, edges=w.leave), epilogue, 1, len(w.numbers))
-    return kernel(text, what, dtype)(x, *args, *w.numbers, *scalars, shape=shape, out=out)
+    text = w.over_window(body, edges=w.leave)
+    return stored(what, text, shape, [dtype], ([x], w.numbers), store)
 
 
 avg_pool2d = of_rank(mean_pool, "avg_pool2d", sample="image(2), 2")
@@ -157,13 +154,12 @@ def avg_pool1d_backward(
 ) -> Array:
     """Returns the gradient of `avg_pool1d` in x; see `avg_pool2d_backward`."""
     given = (kernel_size, stride, padding, ceil_mode, count_include_pad, None)
-    return _avg_pool_backward("avg_pool1d_backward", 1, grad, x, *given, dilation=dilation)
+    return _avg_pool_backward("avg_pool1d_backward", grad, x, *given, dilation=dilation)
 
 
 @repeatable
 def _avg_pool_backward(
     what: str,
-    ndim: int,
     grad: Any,
     x: Any,
     kernel_size: Numbers,
@@ -191,6 +187,7 @@ def _avg_pool_backward(
     Raises:
         ShapeError, DTypeError: As `avg_pool2d`, and of a grad of another shape.
     """
+    ndim = rank_of(what)
     check_floats(what, "x", x)
     dtype = check_floats(what, "grad", grad)
     w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)

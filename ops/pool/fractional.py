@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,27 +21,25 @@ from clprim.ops.pool.pairs import Ratio, fractional
 from clprim.ops.pool.windows import Numbers, check_floats, lead_of, numbers
 from clprim.ops.shared.arguments import check_shape, dtype_of, real
 from clprim.ops.shared.dims import empty_like
-from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
-from clprim.ops.shared.ranks import of_rank
-from clprim.ops.shared.strings import kernel, places
-from clprim.runtime.device import current_device
+from clprim.ops.shared.epilogue import stored
+from clprim.ops.shared.ranks import Store, of_rank, rank_of
+from clprim.ops.shared.strings import places
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _SAMPLE = "image({0}), 2, 2, random_samples=empty((0, 3, {0}), float32)"
 
 
 def _pool(
     what: str,
-    ndim: int,
     x: Any,
     kernel_size: Numbers,
     output_size: Numbers | None = None,
     output_ratio: Ratio | None = None,
     return_indices: bool = False,
     random_samples: Any = None,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
+    **store: Unpack[Store],
 ) -> Array | tuple[Array, Array]:
     """Returns the greatest elements of windows that are a fraction of an element apart.
 
@@ -70,6 +68,7 @@ def _pool(
         array([[[ 6.,  9.],
                 [21., 24.]]], dtype=float32)
     """
+    ndim = rank_of(what)
     dtype = check_floats(what, "x", x)
     lead = lead_of(what, x, ndim)
     sizes = x.shape[lead:]
@@ -128,11 +127,8 @@ def _pool(
     if return_indices:
         text, dtypes = text + "\ny1 = chosen;", (dtype, np.dtype(np.int64))
     shape = (*x.shape[:lead], *outputs)
-    check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
-    arrays, scalars = split_arguments(epilogue_args)
-    operator = kernel(append(what, text, epilogue, 2, ndim), what, *dtypes)
-    numbers_ = (*(float(s) for s in steps), *scalars)
-    return operator(x, random_samples, *arrays, *numbers_, shape=shape, out=out)
+    given = [x, random_samples], [float(s) for s in steps]
+    return stored(what, text, shape, dtypes, given, store)
 
 
 fractional_max_pool2d = fractional(
@@ -173,7 +169,7 @@ def _outputs(
     return found
 
 
-def _backward(what: str, ndim: int, grad: Any, x: Any, indices: Any) -> Array:
+def _backward(what: str, grad: Any, x: Any, indices: Any) -> Array:
     """Returns the gradient of `fractional_max_pool2d` in x.
 
     Args:
@@ -184,6 +180,7 @@ def _backward(what: str, ndim: int, grad: Any, x: Any, indices: Any) -> Array:
     Raises:
         ShapeError, DTypeError: With what was given and what was expected.
     """
+    ndim = rank_of(what)
     check_floats(what, "x", x)
     check_floats(what, "grad", grad)
     lead = lead_of(what, x, ndim)

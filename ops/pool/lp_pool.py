@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,16 +12,17 @@ from clprim.graph.repeat import repeatable
 from clprim.ops.pool.avg_pool import divisor_of
 from clprim.ops.pool.windows import Borders, Numbers, Windows, check_floats, windows
 from clprim.ops.shared.arguments import check_shape, real
-from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
-from clprim.ops.shared.ranks import of_rank
+from clprim.ops.shared.epilogue import stored
+from clprim.ops.shared.ranks import Store, of_rank, rank_of
 from clprim.ops.shared.strings import kernel, places
-from clprim.runtime.device import current_device
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @repeatable
 def _lp_pool(
     what: str,
-    ndim: int,
     x: Any,
     norm_type: float,
     kernel_size: Numbers,
@@ -31,9 +32,7 @@ def _lp_pool(
     padding: Borders = 0,
     dilation: Numbers = 1,
     absolute: bool = False,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
+    **store: Unpack[Store],
 ) -> Array:
     """Returns (Σ xᵖ)^(1/p) of every window; where the sum is negative, the result is 0.
 
@@ -55,17 +54,16 @@ def _lp_pool(
     Raises:
         ShapeError, DTypeError: As `avg_pool2d`.
     """
+    ndim = rank_of(what)
     dtype = check_floats(what, "x", x)
     p = real(what, "norm_type", norm_type)
     w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     root = {1.0: "sum > 0 ? sum : 0", 2.0: "sqrt(sum > 0 ? sum : 0)"}.get(p)
     end = f"y0 = {root or 'pow(sum > 0 ? sum : 0, 1 / norm)'};"
     shape = (*x.shape[: w.lead], *w.outputs)
-    check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
-    args, scalars = split_arguments(epilogue_args)
     numbers = (*w.numbers, *(() if root else (p,)))
-    text = append(what, _powers(what, w, p, end, absolute=absolute), epilogue, 1, len(numbers))
-    return kernel(text, what, dtype)(x, *args, *numbers, *scalars, shape=shape, out=out)
+    text = _powers(what, w, p, end, absolute=absolute)
+    return stored(what, text, shape, [dtype], ([x], numbers), store)
 
 
 lp_pool1d = of_rank(_lp_pool, "lp_pool1d", sample="image(1), 2, 2")
@@ -102,7 +100,6 @@ def _norm(w: Windows, p: float) -> str:
 @repeatable
 def _lp_pool_backward(
     what: str,
-    ndim: int,
     grad: Any,
     x: Any,
     norm_type: float,
@@ -124,6 +121,7 @@ def _lp_pool_backward(
     Raises:
         ShapeError, DTypeError: As `lp_pool2d`, and of a grad of another shape.
     """
+    ndim = rank_of(what)
     check_floats(what, "x", x)
     dtype = check_floats(what, "grad", grad)
     p = real(what, "norm_type", norm_type)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,11 +25,13 @@ from clprim.ops.pool.windows import (
 )
 from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.dims import empty_like
-from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
-from clprim.ops.shared.ranks import of_rank
+from clprim.ops.shared.epilogue import stored
+from clprim.ops.shared.ranks import Store, of_rank, rank_of
 from clprim.ops.shared.strings import kernel, places
 from clprim.primitives.lines import take_lines
-from clprim.runtime.device import current_device
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _INDEX = np.dtype(np.int64)
 
@@ -37,7 +39,6 @@ _INDEX = np.dtype(np.int64)
 @repeatable
 def _max_pool(
     what: str,
-    ndim: int,
     x: Any,
     kernel_size: Numbers,
     stride: Numbers | None = None,
@@ -45,10 +46,7 @@ def _max_pool(
     dilation: Numbers = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
+    **store: Unpack[Store],
 ) -> Array | tuple[Array, Array]:
     """Returns the greatest element of every window.
 
@@ -79,14 +77,13 @@ def _max_pool(
         >>> y.get().ravel(), indices.get().ravel()
         (array([5., 9.], dtype=float32), array([1, 6]))
     """
+    ndim = rank_of(what)
     w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     w = replace(w, free=True)
     shape = (*x.shape[: w.lead], *w.outputs)
-    check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
-    args, scalars = split_arguments(epilogue_args)
     dtypes = (x.dtype, _INDEX) if return_indices else (x.dtype,)
-    text = append(what, _forward(w, x.dtype, return_indices), epilogue, 1, len(w.numbers))
-    return kernel(text, what, *dtypes)(x, *args, *w.numbers, *scalars, shape=shape, out=out)
+    text = _forward(w, x.dtype, return_indices)
+    return stored(what, text, shape, dtypes, ([x], w.numbers), store)
 
 
 max_pool1d = sliding(of_rank(_max_pool, "max_pool1d", sample="image(1), 2"))
@@ -141,7 +138,6 @@ def _forward(w: Windows, dtype: AnyDType, indices: bool) -> str:
 @repeatable
 def _max_pool_backward(
     what: str,
-    ndim: int,
     grad: Any,
     x: Any,
     kernel_size: Numbers,
@@ -166,12 +162,13 @@ def _max_pool_backward(
     Raises:
         ShapeError, DTypeError: As `max_pool2d`, and of another grad or indices.
     """
+    ndim = rank_of(what)
     w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[: w.lead], *w.outputs)
     check_shape(what, "grad", grad, shape)
     if indices is None:
         given = (kernel_size, stride, padding, dilation, ceil_mode)
-        _, indices = _max_pool(what, ndim, x, *given, True)
+        _, indices = _max_pool(what, x, *given, True)
     check_indices(what, indices, shape)
     found = empty_like(x, x.shape, grad.dtype)
     y, places, taken = (planes_of(a, w.lead) for a in (found, indices, grad))

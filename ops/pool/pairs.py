@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 
 from clprim.arrays.array import Array
 from clprim.ops.pool.windows import Borders, Numbers
+from clprim.ops.shared.ranks import Store
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Pair = tuple[Array, Array]
 Ratio = float | Sequence[float]
@@ -25,10 +29,7 @@ class MaxPool(Protocol):
         dilation: Numbers = ...,
         ceil_mode: bool = ...,
         return_indices: Literal[False] = ...,
-        *,
-        epilogue: str | None = ...,
-        epilogue_args: Any = ...,
-        out: Any = ...,
+        **store: Unpack[Store],
     ) -> Array: ...
 
     @overload
@@ -42,9 +43,7 @@ class MaxPool(Protocol):
         ceil_mode: bool = ...,
         *,
         return_indices: Literal[True],
-        epilogue: str | None = ...,
-        epilogue_args: Any = ...,
-        out: Any = ...,
+        **store: Unpack[Store],
     ) -> Pair: ...
 
 
@@ -57,10 +56,7 @@ class AdaptivePool(Protocol):
         x: Any,
         output_size: Any,
         return_indices: Literal[False] = ...,
-        *,
-        epilogue: str | None = ...,
-        epilogue_args: Any = ...,
-        out: Any = ...,
+        **store: Unpack[Store],
     ) -> Array: ...
 
     @overload
@@ -69,10 +65,7 @@ class AdaptivePool(Protocol):
         x: Any,
         output_size: Any,
         return_indices: Literal[True],
-        *,
-        epilogue: str | None = ...,
-        epilogue_args: Any = ...,
-        out: Any = ...,
+        **store: Unpack[Store],
     ) -> Pair: ...
 
 
@@ -88,10 +81,7 @@ class FractionalPool(Protocol):
         output_ratio: Ratio | None = ...,
         return_indices: Literal[False] = ...,
         random_samples: Any = ...,
-        *,
-        epilogue: str | None = ...,
-        epilogue_args: Any = ...,
-        out: Any = ...,
+        **store: Unpack[Store],
     ) -> Array: ...
 
     @overload
@@ -104,9 +94,7 @@ class FractionalPool(Protocol):
         *,
         return_indices: Literal[True],
         random_samples: Any = ...,
-        epilogue: str | None = ...,
-        epilogue_args: Any = ...,
-        out: Any = ...,
+        **store: Unpack[Store],
     ) -> Pair: ...
 
 

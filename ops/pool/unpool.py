@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from clprim.graph.repeat import repeatable
 from clprim.ops.pool.max_pool import check_indices, gathered
 from clprim.ops.pool.windows import Numbers, Windows, numbers, windows
 from clprim.ops.shared.arguments import dtype_of
-from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
-from clprim.ops.shared.ranks import of_rank
+from clprim.ops.shared.epilogue import stored
+from clprim.ops.shared.ranks import Store, of_rank, rank_of
 from clprim.ops.shared.strings import kernel, places
-from clprim.runtime.device import current_device
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _SAMPLE = "image({0}), empty(image({0}).shape, int64), 2"
 
@@ -24,17 +26,13 @@ _SAMPLE = "image({0}), empty(image({0}).shape, int64), 2"
 @repeatable
 def _unpool(
     what: str,
-    ndim: int,
     x: Any,
     indices: Any,
     kernel_size: Numbers,
     stride: Numbers | None = None,
     padding: Numbers = 0,
     output_size: Any = None,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
+    **store: Unpack[Store],
 ) -> Array:
     """Puts elements back where `max_pool2d` found them, between zeros.
 
@@ -63,6 +61,7 @@ def _unpool(
         array([[[0., 5., 0., 0.],
                 [0., 0., 9., 0.]]], dtype=float32)
     """
+    ndim = rank_of(what)
     one = windows(what, x, ndim, 1, None, 0)
     check_indices(what, indices, x.shape)
     kernel_ = numbers(what, "kernel_size", kernel_size, ndim, 1)
@@ -86,11 +85,8 @@ def _unpool(
         sizes = given
     w = Windows(one.lead, sizes, kernel_, steps, pads, (1,) * ndim, one.sizes)
     shape = (*x.shape[: one.lead], *sizes)
-    check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
-    arrays, scalars = split_arguments(epilogue_args)
-    text = append(what, gathered(w, "x0", "x1", "="), epilogue, 2, len(w.numbers))
-    operator = kernel(text, what, x.dtype)
-    return operator(x, indices, *arrays, *w.numbers, *scalars, shape=shape, out=out)
+    text = gathered(w, "x0", "x1", "=")
+    return stored(what, text, shape, [x.dtype], ([x, indices], w.numbers), store)
 
 
 max_unpool1d = of_rank(_unpool, "max_unpool1d", sample=_SAMPLE.format(1))
@@ -99,7 +95,7 @@ max_unpool3d = of_rank(_unpool, "max_unpool3d", sample=_SAMPLE.format(3))
 
 
 @repeatable
-def _unpool_backward(what: str, ndim: int, grad: Any, indices: Any) -> Array:
+def _unpool_backward(what: str, grad: Any, indices: Any) -> Array:
     """Returns the gradient of `max_unpool2d` in x: that of the places where elements were put.
 
     Args:
@@ -109,6 +105,7 @@ def _unpool_backward(what: str, ndim: int, grad: Any, indices: Any) -> Array:
     Raises:
         ShapeError, DTypeError: With what was given and what was expected.
     """
+    ndim = rank_of(what)
     lead = windows(what, grad, ndim, 1, None, 0).lead
     if dtype_of(what, "indices", indices) != np.int64:
         raise DTypeError(f"{what}: expected indices of int64, got {indices.dtype}")

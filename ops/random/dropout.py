@@ -9,7 +9,7 @@ from clprim.arrays.array import Array
 from clprim.errors import ShapeError
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, real
-from clprim.ops.shared.ranks import of_rank
+from clprim.ops.shared.ranks import of_rank, rank_of
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state
 
@@ -97,7 +97,6 @@ def dropout_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
 
 def _channels(
     what: str,
-    ndim: int,
     x: Any,
     p: float = 0.5,
     training: bool = True,
@@ -112,6 +111,7 @@ def _channels(
         training: Whether anything happens at all.
         return_state: Whether to return what `dropout2d_backward` needs as well.
     """
+    ndim = rank_of(what)
     kept = 1 - probability(what, "x", x, p)
     first = _first(what, x, ndim)
     if not training or kept == 1:
@@ -121,8 +121,9 @@ def _channels(
     return (y, state) if return_state else y
 
 
-def _channels_back(what: str, ndim: int, grad: Any, state: State | None, p: float = 0.5) -> Array:
+def _channels_back(what: str, grad: Any, state: State | None, p: float = 0.5) -> Array:
     """Returns the gradient of `dropout2d`; see `dropout_backward`."""
+    ndim = rank_of(what)
     kept = 1 - probability(what, "grad", grad, p)
     first = _first(what, grad, ndim)
     found: Array = grad

@@ -15,9 +15,12 @@ from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.language.composed import Composed
 from clprim.language.epilogue import appended, define_epilogue
 from clprim.ops.shared.arguments import number
+from clprim.ops.shared.ranks import Store
+from clprim.ops.shared.strings import kernel
 from clprim.plan.epilogue import Epilogue, Read, positions
 from clprim.plan.snippets import resolve_dims
 from clprim.plan.strides import Operand, broadcasts_to
+from clprim.runtime.device import current_device
 
 _FLOAT = np.dtype(np.float32)
 
@@ -93,3 +96,21 @@ def append(what: str, expr: str, epilogue: str | None, arrays: int, numbers: int
         return expr
     found: Composed = appended(expr, define_epilogue(what, epilogue), arrays, numbers)
     return found
+
+
+def stored(
+    what: str,
+    text: str,
+    shape: tuple[int, ...],
+    dtypes: Sequence[Any],
+    given: tuple[Sequence[Any], Sequence[Any]],
+    store: Store,
+) -> Any:
+    """Runs an operator's snippet of arrays and numbers, as its options say at the store."""
+    arrays, numbers = given
+    epilogue, args = store.get("epilogue"), store.get("epilogue_args", ())
+    check_epilogue(what, current_device(), epilogue, args, shape)
+    more, scalars = split_arguments(args)
+    text = append(what, text, epilogue, len(arrays), len(numbers))
+    run = kernel(text, what, *dtypes)
+    return run(*arrays, *more, *numbers, *scalars, shape=shape, out=store.get("out"))

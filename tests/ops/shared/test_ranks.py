@@ -7,25 +7,27 @@ import re
 import pytest
 
 from clprim import ops
-from clprim.ops.shared.ranks import of_rank
+from clprim.ops.shared.ranks import of_rank, rank_of
 
 FUNCTIONS = {n: f for n in ops.__all__ if inspect.isfunction(f := getattr(ops, n))}
 
 
-def _scaled_pool(what: str, ndim: int, x: int, factor: float = 2.0, *, out: "int | None" = None):
+def _scaled_pool(what, x: int, factor: float = 2.0, **store: "Unpack[Store]"):  # noqa: F821
     """Returns what `scaled_pool2d` is made of.
 
     Args:
         x: A number.
     """
-    return what, ndim, x, factor, out
+    return what, rank_of(what), x, factor, store["out"]
 
 
 def test_a_name_binds_itself_and_its_rank():
     two, three = (of_rank(_scaled_pool, f"scaled_pool{n}d") for n in (2, 3))
     assert two(5, out=7) == ("scaled_pool2d", 2, 5, 2.0, 7)
     assert three(5, 1.5) == ("scaled_pool3d", 3, 5, 1.5, None)
-    assert list(inspect.signature(three).parameters) == ["x", "factor", "out"]
+    assert list(inspect.signature(three).parameters) == [
+        "x", "factor", "epilogue", "epilogue_args", "out",
+    ]  # fmt: skip
     assert inspect.signature(three).parameters["out"].kind is inspect.Parameter.KEYWORD_ONLY
     assert two.__doc__ == _scaled_pool.__doc__
     assert three.__doc__ == (
