@@ -72,8 +72,7 @@ class PartialStages:
         dtype = np.dtype(REAL[real])
         standing = Standing(kept, dtype)
         names = {*folded.elements.uses(list(folded.elements.gradients), self._saves)}
-        if folded.outputs.gradients:
-            names |= {*folded.outputs.uses(list(folded.outputs.gradients), self._saves)}
+        names |= {*folded.outputs.uses(list(folded.outputs.gradients), self._saves)}
         options = {"axis": axes, "keepdims": True}
         made: set[str] = set()
         for name in folded.taken.gradients:
@@ -129,7 +128,7 @@ class PartialStages:
         handed = [name for name in outputs.gradients if name[0] != "g"]
         names = [f"g{name}" for name in wrt]
         mapped = elements.uses(names, self._saves)
-        used = {*mapped, *outputs.uses(handed, self._saves)} if handed else {*mapped}
+        used = {*mapped, *outputs.uses(handed, self._saves)}
         again = [name for name in mapped if name.startswith("reduce_y")]
         if not any(name.startswith("reduce_y") for name in used):
             return None

@@ -104,6 +104,14 @@ class ReductionGradient(OperatorGradient):
         folded = self._derived("float", ctypes, ("array",) * results, wrt, True)
         return folded, tuple(f"g{n}" for n in wrt)
 
+    @property
+    def reduces(self) -> bool:
+        """Whether the operator's own reduction runs once more."""
+        folded, names = self._definite()
+        used = folded.elements.uses(names, self._saves)
+        used += folded.outputs.uses([*folded.outputs.gradients], self._saves)
+        return any(n.startswith("reduce_y") or (n[0] == "y" and n not in self._saves) for n in used)
+
     def _derive(
         self,
         real: str,

@@ -26,6 +26,19 @@ from clprim.runtime.device import Device
 _COPY = Pointwise("y0 = x0;", name="copy")
 
 
+@contextmanager
+def differentiated(trace: Trace) -> Iterator[tuple[int, dict[int, Span]]]:
+    """Lets operators leave spans; gives the number of nodes before, and the spans."""
+    spans = trace.spans
+    found = trace.spans = {} if spans is None else spans
+    trace.depth += 1
+    try:
+        yield len(trace.nodes), found
+    finally:
+        trace.depth -= 1
+        trace.spans = spans
+
+
 class Call:
     """A node whose gradients are wanted, as rules see it."""
 
@@ -102,16 +115,20 @@ class Walk:
         self._copies: dict[int, list[tuple[Operand, Array, list[Node]]]] = {}
         self.adjoints = Adjoints(device)
 
-    def gradients(self, value: Array, wrt: Sequence[Array]) -> list[Array]:
-        """Adds the nodes of the gradients of a value, and returns them."""
+    def gradients(
+        self, value: Array, wrt: Sequence[Array], grad: Array | None = None
+    ) -> list[Array]:
+        """Adds the nodes of the gradients of a value whose own is given or 1, and returns them."""
         trace, backward = self._trace, list[Node]()
         operands = [trace.operand(array) for array in wrt]
         trace.nodes = backward
         operand = trace.operand(value)
         if buffer_of(operand) in self._active:
-            self.adjoints.add(operand, full(value.shape, 1, value.dtype))
+            first = full(value.shape, 1, value.dtype) if grad is None else grad
+            self.adjoints.add(operand, first)
             self._walk()
-        results, taken = list[Array](), {id(value.base_data)}
+        results = list[Array]()
+        taken = {id(value.base_data), None if grad is None else id(grad.base_data)}
         for array, operand in zip(wrt, operands, strict=True):
             found = self.adjoints.of(operand) if array.size else None
             grad = full(array.shape, 0, array.dtype) if found is None else found
@@ -217,7 +234,7 @@ class Walk:
     def _place(self, node: Node) -> str:
         span = self._spans.get(id(node))
         what = node.primitive.what if span is None else span.what
-        return f"value_and_grad of {self._what}: {what}, at {node.line or 'an unknown line'}"
+        return f"{self._what}: {what}, at {node.line or 'an unknown line'}"
 
     def _refused(self, node: Node, why: str) -> DefinitionError:
         return DefinitionError(f"{self._place(node)}: {why}")

@@ -28,7 +28,7 @@ _SCALE = Pointwise("y0 = x0 * w0;", name="scale")
 
 @lru_cache(maxsize=1024)
 def _gradient(primitive: Any, names: tuple[str, ...], saves: tuple[str, ...] = ()) -> Any:
-    return primitive.gradient(names, saves=saves)
+    return primitive.gradient(names, **({"saves": saves} if saves else {}))
 
 
 def _names(call: Call) -> tuple[str, ...]:
@@ -86,6 +86,8 @@ def _of_reduction(call: Call) -> Gradients:
     plain = all(a == 1 for a in alpha) and not any(beta)
     saves = tuple(f"y{n}" for n in range(count)) if plain else ()
     gradient = _gradient(node.primitive, _names(call), saves)
+    if saves and gradient.reduces:  # all of it: results are of no use
+        saves, gradient = (), _gradient(node.primitive, _names(call))
     arrays = [call.read(n) for n in range(len(node.reads))]
     numbers = node.numbers[: node.primitive.scalars]  # type: ignore[attr-defined]
     saved = tuple(map(call.written, range(len(saves))))
@@ -144,15 +146,10 @@ def _of_pieces(call: Call) -> Gradients:
 
 def _of_pairs(call: Call) -> Gradients:
     node = call.node
-    gradient = _gradient_of_pairs(node.primitive, _names(call))
+    gradient = _gradient(node.primitive, _names(call))
     arrays = [call.read(n) for n in range(len(node.reads))]
     (axis,) = node.options
     return _in_order(call, gradient(*arrays, *node.numbers, grad=tuple(call.grads), axis=axis))
-
-
-@lru_cache(maxsize=256)
-def _gradient_of_pairs(pairs: Any, names: tuple[str, ...]) -> Any:
-    return pairs.gradient(names)
 
 
 DERIVATIVES[Pairs] = Derivative(_of_pairs)

@@ -15,7 +15,7 @@ from clprim.arrays.array import Array
 from clprim.dtypes import is_integer
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.gradients.arguments import is_floating
-from clprim.graph.backward import Walk
+from clprim.graph.backward import Walk, differentiated
 from clprim.graph.jit import Function
 from clprim.plan.strides import elements_of
 from clprim.primitives.pointwise import Pointwise
@@ -52,19 +52,11 @@ class Gradient(Function):
         bound = inspect.signature(self._differentiated).bind(*args, **options)
         bound.apply_defaults()
         arrays = self._apart(bound.arguments)
-        start, spans = len(trace.nodes), trace.spans
-        if spans is None:
-            trace.spans = {}
-        trace.depth += 1
-        try:
+        with differentiated(trace) as (start, spans):
             value = self._differentiated(*bound.args, **bound.kwargs)
-            found = trace.spans
-        finally:
-            trace.depth -= 1
-            trace.spans = spans
         _check_value(what, value)
         operands = [trace.operand(array) for array in arrays if array.size]
-        walk = Walk(what, device, trace, start, found, operands)
+        walk = Walk(f"value_and_grad of {what}", device, trace, start, spans, operands)
         gradients = iter(walk.gradients(value, arrays))
         given = bound.arguments
         made = tuple(_like(_at(given, name), gradients, lambda _: None) for name in self._wrt)

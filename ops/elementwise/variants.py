@@ -17,8 +17,8 @@ from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.elementwise.calls import back
 from clprim.ops.elementwise.row import Row, gradient
 from clprim.ops.elementwise.table import ROWS
+from clprim.ops.gradients.vjp import vjp
 from clprim.ops.registry import operator
-from clprim.ops.shape.join import cat
 from clprim.ops.shared.arguments import dtype_of, number, real
 from clprim.ops.shared.dims import one_axis, whole
 from clprim.ops.shared.strings import kernel
@@ -161,17 +161,7 @@ def glu(x: Any, dim: int | None = None, *, axis: int | None = None, out: Any = N
     return ROWS["glu"].operator(a, b, out=out)
 
 
-def glu_backward(grad: Any, x: Any, dim: int | None = None, *, axis: int | None = None) -> Array:
-    """Returns the gradient of `glu` in ``x``."""
-    what = "glu_backward"
-    found_axis = one_axis(what, x, dim, axis, default=-1)
-    a, b = _halves(what, x, found_axis)
-    dtype_of(what, "grad", grad)
-    if grad.shape != a.shape:
-        raise ShapeError(
-            f"{what}: grad has shape {grad.shape}, expected that of the result, {a.shape}"
-        )
-    return cat(gradient(ROWS["glu"], ("x0", "x1"))(a, b, grad=grad), found_axis)
+glu_backward = vjp(glu, "x")
 
 
 def _halves(what: str, x: Any, axis: int) -> tuple[Any, Any]:

@@ -30,23 +30,17 @@ def _lines(text: str) -> dict[str, str]:
 
 # By operator the arguments that `NAME_backward` returns gradients of.
 _PLAIN = _lines("""
-softmax log_softmax softmin normalize renorm local_response_norm: x
+softmax log_softmax softmin local_response_norm: x
 adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d: x
 avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d: x
 max_unpool1d max_unpool2d max_unpool3d: x
-cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits: input
-mse_loss l1_loss smooth_l1_loss huber_loss kl_div poisson_nll_loss: input
-hinge_embedding_loss soft_margin_loss multi_margin_loss multilabel_margin_loss: input
-multilabel_soft_margin_loss: input
-gaussian_nll_loss: input var
-cosine_embedding_loss margin_ranking_loss: input1 input2
-cosine_similarity pairwise_distance cdist: x1 x2
-triplet_margin_loss: anchor positive negative
+cross_entropy nll_loss multi_margin_loss multilabel_margin_loss: input
+cdist: x1 x2
 ctc_loss: log_probs
 pdist: x
 bilinear: x1 x2 w bias
-rotary_embedding diag_embed fold pad glu: x
-kron cross: x y
+rotary_embedding diag_embed fold pad: x
+cross: x y
 grid_sample: x grid
 affine_grid: theta
 interpolate unfold gather take_along_dim take index index_select: x

@@ -11,9 +11,10 @@ from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError
 from clprim.gradients.reduction import ReductionGradient
 from clprim.graph.repeat import repeatable
+from clprim.ops.gradients.vjp import vjp
 from clprim.ops.loss.reduced import check_floats
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_shape, real
+from clprim.ops.shared.arguments import real
 from clprim.ops.shared.sums import added
 from clprim.primitives.reduction import Reduction
 
@@ -50,26 +51,7 @@ def pairwise_distance(
     return result
 
 
-@repeatable
-def pairwise_distance_backward(
-    grad: Any, x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> tuple[Array, Array]:
-    """Returns the gradients of `pairwise_distance` with respect to x1 and x2, of one shape.
-
-    ``grad`` is that of the result; the other arguments are as there.
-
-    Raises:
-        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
-    """
-    what = "pairwise_distance_backward"
-    dtype = promote([check_floats(what, "x1", x1), check_floats(what, "x2", x2)])
-    if x1.shape != x2.shape or not x1.shape:
-        raise ShapeError(f"{what}: x1 has shape {x1.shape}, x2 {x2.shape}; expected one shape")
-    expected = (*x1.shape[:-1], *((1,) if keepdim else ()))
-    check_shape(what, "grad", grad, expected)
-    p, eps = norm_order(what, p), real(what, "eps", eps)
-    g1, g2 = distance_gradient(dtype, p)(x1, x2, eps, grad=grad, axis=-1, keepdims=keepdim)
-    return g1, g2
+pairwise_distance_backward = vjp(pairwise_distance, "x1 x2")
 
 
 def norm_order(what: str, p: Any, *, zero: bool = False) -> float:

@@ -6,12 +6,10 @@ from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.errors import DefinitionError, ShapeError
+from clprim.ops.gradients.vjp import vjp
 from clprim.ops.loss.reduced import Loss, check_floats
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import real
-from clprim.ops.shared.sums import added
-from clprim.primitives.pointwise import Pointwise
-from clprim.primitives.reduction import Reduction
 
 # A variance below the least one counts as that; as in PyTorch its slope is then that at the least.
 _VARIANCE = "typeof_y0 d = x0 - x2; typeof_y0 v = x1 < w0 ? w0 : x1; "
@@ -20,7 +18,7 @@ _gaussian = {
         "gaussian_nll_loss",
         f"{_VARIANCE}y0 = (log(v) + d * d / v) / 2{' + 0.9189385332046727' * full};",
         inputs=2,
-        gradient=f"{_VARIANCE}gx0 = gy0 * d / v; gx1 = gy0 * (1 - d * d / v) / (2 * v);",
+        gradient=f"{_VARIANCE}gx0 = gy0 * d / v; gx1 = gy0 * (1 - d * d / v) / (2 * v);gx2 = -gx0;",
     )
     for full in (False, True)
 }
@@ -57,30 +55,7 @@ def gaussian_nll_loss(
     return _gaussian[bool(full)](reduction, arrays, (_least("gaussian_nll_loss", eps),), out=out)
 
 
-def gaussian_nll_loss_backward(
-    grad: Any,
-    input: Any,
-    target: Any,
-    var: Any,
-    full: bool = False,
-    eps: float = 1e-6,
-    *,
-    reduction: str = "mean",
-) -> tuple[Array, Array]:
-    """Returns the gradients of `gaussian_nll_loss` in the input and in the variance."""
-    what = "gaussian_nll_loss_backward"
-    spread = _variance(what, input, var)
-    arrays = (input, _copied(spread, shape=input.shape), target)
-    of_input, of_variance = _gaussian[bool(full)].backward(
-        reduction, grad, arrays, (_least(what, eps),)
-    )
-    if spread.shape != input.shape:
-        of_variance = _sums(of_variance, axis=-1, keepdims=True)
-    return of_input, of_variance.reshape(var.shape)
-
-
-_copied = Pointwise("y0 = x0;", name="gaussian_nll_loss_variance")
-_sums = Reduction("y0 = x0;", **added(1), name="gaussian_nll_loss_variance")
+gaussian_nll_loss_backward = vjp(gaussian_nll_loss, "input var")
 
 
 def _variance(what: str, input: Any, var: Any) -> Any:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from clprim.arrays.array import Array, view_of
+from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, is_real, value_dtype
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.ops.gradients.vjp import vjp
 from clprim.ops.loss.operators import (
     binary_cross_entropy_with_logits,
-    binary_cross_entropy_with_logits_backward,
 )
 from clprim.ops.loss.reduced import check_floats, check_reduction, scaled
 from clprim.ops.norm.moments import spread_view
@@ -258,22 +258,7 @@ def multilabel_soft_margin_loss(
     return result
 
 
-def multilabel_soft_margin_loss_backward(
-    grad: Any, input: Any, target: Any, weight: Any = None, *, reduction: str = "mean"
-) -> Array:
-    """Returns the gradient of `multilabel_soft_margin_loss` with respect to its input."""
-    what = "multilabel_soft_margin_loss_backward"
-    _soft(what, input, target, reduction)
-    if reduction != "mean":
-        shape = input.shape[:-1] if reduction == "none" else ()
-        check_shape(what, "grad", grad, shape)
-        grad = _times(grad.dtype)(grad, 1 / max(1, input.shape[-1]))
-        if reduction == "none":
-            shape, strides = input.shape, (*grad.strides, 0)
-            grad = view_of(grad, shape, strides, grad.offset)
-    return binary_cross_entropy_with_logits_backward(
-        grad, input, target, weight, reduction=reduction
-    )
+multilabel_soft_margin_loss_backward = vjp(multilabel_soft_margin_loss, "input")
 
 
 def _soft(what: str, input: Any, target: Any, reduction: Any) -> None:

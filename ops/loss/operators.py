@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from clprim.ops.gradients.vjp import vjp
 from clprim.ops.loss.table import LOSSES, LossRow
 from clprim.ops.registry import add
 from clprim.ops.shared.made import made
@@ -13,11 +14,6 @@ from clprim.ops.shared.made import made
 def _forward(row: LossRow, reduction: str, given: tuple[Any, ...], out: Any) -> Any:
     loss, arrays, numbers = row.chosen(row.name, *given)
     return loss(reduction, arrays, numbers, out=out)
-
-
-def _backward(row: LossRow, grad: Any, reduction: str, given: tuple[Any, ...]) -> Any:
-    loss, arrays, numbers = row.chosen(f"{row.name}_backward", *given)
-    return loss.backward(reduction, grad, arrays, numbers)
 
 
 def signatures(row: LossRow) -> Iterator[tuple[str, str]]:
@@ -41,17 +37,14 @@ def _functions() -> dict[str, Callable[..., Any]]:
     for row in LOSSES:
         groups = (row.arrays, row.numbers, row.flags)
         given = ", ".join(f"({''.join(f'{name}, ' for name in names)})" for names in groups)
-        space = {"row": row, "_forward": _forward, "_backward": _backward}
-        docs = (
-            f"Returns {row.meaning}.{row.notes}",
-            (f"Returns the gradient{'s' * (row.inputs > 1)} of `{row.name}`{row.backward}."),
-        )
-        calls = (
+        space = {"row": row, "_forward": _forward}
+        call, doc = (
             f"_forward(row, reduction, ({given}), out)",
-            f"_backward(row, grad, reduction, ({given}))",
+            f"Returns {row.meaning}.{row.notes}",
         )
-        for (name, signature), call, doc in zip(signatures(row), calls, docs, strict=True):
-            found[name] = made(name, signature, call, __name__, doc, space)
+        (name, signature), (backward, _) = signatures(row)
+        found[name] = made(name, signature, call, __name__, doc, space)
+        found[backward] = vjp(found[name], " ".join(row.arrays[: row.inputs]), row.backward)
     return found
 
 

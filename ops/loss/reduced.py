@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from clprim.arrays.array import Array, view_of
+from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, promote
-from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.errors import DefinitionError, DTypeError, quoted
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.sums import added
-from clprim.plan.strides import broadcast_shapes
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 
@@ -63,48 +63,16 @@ class Loss:
         dtype = self._dtype(arrays)
         result: Array
         if reduction == "none":
-            result = _losses(self.text, dtype, self._name)(*arrays, *numbers, out=out)
+            operator = _losses(self.text, self._gradient, dtype, self._name)
+            result = operator(*arrays, *numbers, out=out)
             return result
         if reduction == "batchmean":
             shape = arrays[0].shape
             numbers = (*numbers, 1 / max(1, shape[0] if shape else 1))
-        operator = _reduced(self.text, reduction, dtype, self._name, len(numbers) - 1)
+        texts = self.text, self._gradient
+        operator = _reduced(texts, reduction, dtype, self._name, len(numbers) - 1)
         result = operator(*arrays, *numbers, out=out)
         return result
-
-    def backward(
-        self,
-        reduction: str,
-        grad: Any,
-        arrays: Sequence[Any],
-        numbers: Sequence[float] = (),
-    ) -> Any:
-        """Returns the gradient by the input (a tuple by several), from that of the loss.
-
-        Arrays of another shape than the result are refused where they are inputs.
-        """
-        what = f"{self._name}_backward"
-        check_reduction(what, reduction, ("batchmean",))
-        self._dtype(arrays)
-        dtype_of(what, "grad", grad)
-        shape = broadcast_shapes(what, [a.shape for a in arrays])
-        for n in range(self._inputs):
-            if arrays[n].shape != shape:
-                raise ShapeError(
-                    f"{what}: an input has shape {arrays[n].shape}, expected {shape}, that of all"
-                )
-        if grad.shape != (shape if reduction == "none" else ()):
-            raise ShapeError(
-                f"{what}: grad has shape {grad.shape}, expected that of the loss, "
-                f"{shape if reduction == 'none' else ()}"
-            )
-        part = scaled(reduction, shape)
-        if reduction != "none":
-            grad = view_of(grad, shape, (0,) * len(shape), grad.offset)
-        if part != 1:
-            numbers = (*numbers, part)
-        operator = _gradients(self.text, self._gradient, self._inputs, len(numbers), part == 1)
-        return operator(*arrays, *numbers, grad=grad)
 
     def _dtype(self, arrays: Sequence[Any]) -> AnyDType:
         """The dtype of the loss."""
@@ -125,29 +93,23 @@ def scaled(reduction: str, shape: tuple[int, ...]) -> float:
 
 
 @lru_cache(maxsize=256)
-def _losses(loss: str, dtype: AnyDType, name: str) -> Pointwise:
-    return Pointwise(loss, result_type=dtype, name=name)
+def _losses(loss: str, gradient: str | None, dtype: AnyDType, name: str) -> Pointwise:
+    return Pointwise(loss, gradient=gradient, result_type=dtype, name=name)
 
 
 @lru_cache(maxsize=256)
-def _reduced(loss: str, reduction: str, dtype: AnyDType, name: str, number: int) -> Reduction:
-    finalize = {
-        "mean": "y0 = reduce_y0 / count;",
-        "sum": "y0 = reduce_y0;",
-        "batchmean": f"y0 = reduce_y0 * w{number};",
-    }[reduction]
+def _reduced(
+    texts: tuple[str, str | None], reduction: str, dtype: AnyDType, name: str, number: int
+) -> Reduction:
+    loss, gradient = texts
+    part = {"mean": " / count", "sum": "", "batchmean": f" * w{number}"}[reduction]
     kind = np.dtype(np.float64 if dtype == np.float64 else np.float32)
     return Reduction(
-        loss, **added(1), finalize=finalize, result_type=dtype, partial_type=kind, name=name
+        loss,
+        **added(1),
+        finalize=f"y0 = reduce_y0{part};",
+        gradient=gradient and re.sub(r"\bgy0\b", f"(gy0{part})", gradient),
+        result_type=dtype,
+        partial_type=kind,
+        name=name,
     )
-
-
-@lru_cache(maxsize=256)
-def _gradients(loss: str, gradient: str | None, inputs: int, numbers: int, whole: bool) -> Any:
-    """The gradient of a loss, times the last of its numbers unless the loss is whole."""
-    names = tuple(f"x{n}" for n in range(inputs))
-    if not whole:
-        factor = f"w{numbers - 1}"
-        loss += f"\ny0 *= {factor};"
-        gradient = gradient and gradient + "".join(f"\ng{name} *= {factor};" for name in names)
-    return Pointwise(loss, gradient=gradient).gradient(names)

@@ -8,8 +8,8 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError
-from clprim.gradients.reduction import ReductionGradient
 from clprim.graph.repeat import repeatable
+from clprim.ops.gradients.vjp import vjp
 from clprim.ops.loss.reduced import Loss, above_0, check_floats, check_reduction
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of, real
@@ -72,31 +72,7 @@ def cosine_similarity(
     return result
 
 
-@repeatable
-def cosine_similarity_backward(
-    grad: Any,
-    x1: Any,
-    x2: Any,
-    dim: int | None = None,
-    eps: float = 1e-8,
-    *,
-    axis: int | None = None,
-) -> tuple[Array, Array]:
-    """Returns the gradients of `cosine_similarity` with respect to x1 and x2, of one shape.
-
-    ``grad`` is that of the result; the other arguments are as there.
-
-    Raises:
-        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
-    """
-    what = "cosine_similarity_backward"
-    dtype, axis, shape = _vectors(what, x1, x2, dim, axis)
-    if x1.shape != x2.shape:
-        raise ShapeError(f"{what}: x1 has shape {x1.shape}, x2 {x2.shape}; expected one shape")
-    check_shape(what, "grad", grad, shape)
-    eps = real(what, "eps", eps)
-    g1, g2 = _cosine_gradient(dtype, _COSINE)(x1, x2, eps, grad=grad, axis=axis)
-    return g1, g2
+cosine_similarity_backward = vjp(cosine_similarity, "x1 x2")
 
 
 @operator()
@@ -128,23 +104,7 @@ def cosine_embedding_loss(
     return _embedding(reduction, (cosine, target), (margin,), out=out)
 
 
-@repeatable
-def cosine_embedding_loss_backward(
-    grad: Any,
-    input1: Any,
-    input2: Any,
-    target: Any,
-    margin: float = 0.0,
-    *,
-    reduction: str = "mean",
-) -> tuple[Array, Array]:
-    """Returns the gradients of `cosine_embedding_loss` with respect to both inputs."""
-    what = "cosine_embedding_loss_backward"
-    cosine, margin = _embedded(what, input1, input2, target, margin, reduction)
-    slope = _embedding.backward(reduction, grad, (cosine, target), (margin,))
-    operator = _cosine_gradient(cosine.dtype, _EMBEDDED)
-    g1, g2 = operator(input1, input2, _EMBEDDING_EPS, grad=slope, axis=-1)
-    return g1, g2
+cosine_embedding_loss_backward = vjp(cosine_embedding_loss, "input1 input2")
 
 
 _embedding = Loss(
@@ -194,8 +154,3 @@ def _cosine(dtype: AnyDType, lengths: str) -> Reduction:
         partial_type=value_dtype(dtype, [dtype]),
         name="cosine_similarity",
     )
-
-
-@lru_cache(maxsize=64)
-def _cosine_gradient(dtype: AnyDType, lengths: str) -> ReductionGradient:
-    return _cosine(dtype, lengths).gradient()

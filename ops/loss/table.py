@@ -98,13 +98,20 @@ _L1 = _D + "y0 = fabs(d);"
 _BCE = """
     typeof_y0 p = log(x0);
     typeof_y0 q = log1p(-x0);
-    y0 = -(x1 * (p < -100 ? -100 : p) + (1 - x1) * (q < -100 ? -100 : q)){};
+    p = p < -100 ? -100 : p;
+    q = q < -100 ? -100 : q;
+    y0 = -(x1 * p + (1 - x1) * q){};
 """
 # PyTorch's gradient is not that of the logarithms which end: it is large beside 0 and 1.
 _BCE_GRADIENT = """
-    typeof_gy0 v = (1 - x0) * x0;
-    gx0 = gy0 * (x0 - x1) / (v < 1e-12 ? 1e-12 : v){};
+    typeof_gy0 v = (1 - x0) * x0, p = log(x0), q = log1p(-x0);
+    p = p < -100 ? -100 : p;
+    q = q < -100 ? -100 : q;
+    gx0 = gy0 * (x0 - x1) / (v < 1e-12 ? 1e-12 : v){0};
+    gx1 = gy0 * (q - p){0};
+    {1}
 """
+_BCE_WEIGHTS = "gx2 = -gy0 * (x1 * p + (1 - x1) * q);"
 # log1p(exp(-|x|)) + max(x, 0) is log(1 + exp(x)) without overflow, and of -x likewise: neither of
 # the two parts, nor its slope, is what is left of a difference.
 _LOGITS = """
@@ -157,7 +164,8 @@ Example:
         "-(target log(input) + (1 - target) log(1 - input)) · weight",
         lambda weight: _BCE.format(" * x2" * weight),
         "input, target, weight=None, *, reduction='mean'",
-        gradient=lambda weight: _BCE_GRADIENT.format(" * x2" * weight), notes=f"""
+        gradient=lambda weight: _BCE_GRADIENT.format(" * x2" * weight, _BCE_WEIGHTS * weight),
+        notes=f"""
 
 Args:
     input: Probabilities, from 0 to 1.

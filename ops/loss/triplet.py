@@ -7,11 +7,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from clprim.arrays.array import Array, view_of
+from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import DefinitionError, ShapeError, quoted
-from clprim.gradients.reduction import ReductionGradient
 from clprim.graph.repeat import repeatable
+from clprim.ops.gradients.vjp import vjp
 from clprim.ops.loss.distance import (
     LARGER,
     distance,
@@ -19,10 +19,9 @@ from clprim.ops.loss.distance import (
     norm_order,
     power_of,
 )
-from clprim.ops.loss.reduced import Loss, above_0, check_floats, check_reduction, scaled
-from clprim.ops.norm.moments import spread_view
+from clprim.ops.loss.reduced import Loss, above_0, check_floats, check_reduction
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.arguments import real
 from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import added
 from clprim.primitives.reduction import Reduction
@@ -68,41 +67,7 @@ def triplet_margin_loss(
     return _rows_together(reduction, (operator(*arrays, *numbers, axis=-1),), out=out)
 
 
-@repeatable
-def triplet_margin_loss_backward(
-    grad: Any,
-    anchor: Any,
-    positive: Any,
-    negative: Any,
-    margin: float = 1.0,
-    p: float = 2.0,
-    eps: float = 1e-6,
-    swap: bool = False,
-    *,
-    reduction: str = "mean",
-) -> tuple[Array, Array, Array]:
-    """Returns the gradients of `triplet_margin_loss` with respect to its three inputs."""
-    what = "triplet_margin_loss_backward"
-    arrays = (anchor, positive, negative)
-    dtype, numbers = _checked(what, arrays, margin, p, eps, reduction)
-    dtype_of(what, "grad", grad)
-    rows = anchor.shape[:-1]
-    expected = rows if reduction == "none" else ()
-    if grad.shape != expected:
-        raise ShapeError(
-            f"{what}: grad has shape {grad.shape}, expected that of the loss, {expected}"
-        )
-    grad = spread_view(grad, (len(rows),)) if expected else _repeated(grad, (*rows, 1))
-    part = scaled(reduction, rows)
-    operator = _triplet_gradient(dtype, norm_order(what, p), bool(swap), part == 1)
-    numbers += () if part == 1 else (part,)
-    ga, gp, gn = operator(*arrays, *numbers, grad=grad, axis=-1, keepdims=True)
-    return ga, gp, gn
-
-
-def _repeated(array: Any, shape: tuple[int, ...]) -> Array:
-    """A view of one value as an array of it."""
-    return view_of(array, shape, (0,) * len(shape), array.offset)
+triplet_margin_loss_backward = vjp(triplet_margin_loss, "anchor positive negative")
 
 
 _rows_together = Loss("triplet_margin_loss", "y0 = x0;")
@@ -114,6 +79,14 @@ _triplet = {
     )
     for swap, shorter in ((False, "x1"), (True, "min(x1, x2)"))
 }
+
+
+def _of_distances(near: Any, far: Any, other: Any, margin: float, reduction: str) -> Array:
+    distances = (near, far) if other is None else (near, far, other)
+    return _triplet[other is not None](reduction, distances, (margin,))
+
+
+_of_distances_backward = vjp(_of_distances, "near far other")
 
 
 @operator(sample='x, x, x, reduction="none"')
@@ -154,7 +127,7 @@ def triplet_margin_with_distance_loss(
     function = _distance if distance_function is None else distance_function
     arrays = (anchor, positive, negative)
     distances, margin = _distances_by(what, function, arrays, margin, swap, reduction)
-    return _triplet[bool(swap)](reduction, distances, (margin,))
+    return _of_distances(*distances, margin, reduction)
 
 
 def triplet_margin_with_distance_loss_backward(
@@ -193,7 +166,7 @@ def triplet_margin_with_distance_loss_backward(
     backward = distance_backward or _distance_backward
     arrays = (anchor, positive, negative)
     distances, margin = _distances_by(what, function, arrays, margin, swap, reduction)
-    slopes = _triplet[bool(swap)].backward(reduction, grad, distances, (margin,))
+    slopes = _of_distances_backward(grad, *distances, margin, reduction)
     ga, gp = backward(slopes[0], anchor, positive)
     ga2, gn = backward(slopes[1], anchor, negative)
     ga = _added(anchor, ga, ga2)
@@ -252,7 +225,8 @@ def _distances_by(
             )
     anchor, positive, negative = arrays
     pairs = [(anchor, positive), (anchor, negative), *([(positive, negative)] if swap else [])]
-    return [function(a, b) for a, b in pairs], real(what, "margin", margin)
+    distances = [function(a, b) for a, b in pairs]
+    return [*distances, *[None] * (3 - len(pairs))], real(what, "margin", margin)
 
 
 def _checked(
@@ -333,8 +307,3 @@ def _farthest_triplet(pairs: tuple[str, ...], factor: str) -> str:
         positive=" - s2" if len(pairs) == 3 else "",
         negative=" + s2" if len(pairs) == 3 else "",
     )
-
-
-@lru_cache(maxsize=64)
-def _triplet_gradient(dtype: AnyDType, p: float, swap: bool, whole: bool) -> ReductionGradient:
-    return _triplet_rows(dtype, p, swap, whole).gradient()

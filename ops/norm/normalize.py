@@ -8,11 +8,10 @@ from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType
-from clprim.errors import DefinitionError, DTypeError, ShapeError
-from clprim.gradients.grouped import GroupedGradient
-from clprim.graph.repeat import repeatable
+from clprim.errors import DefinitionError, DTypeError
+from clprim.ops.gradients.vjp import vjp
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.arguments import real
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.sums import added
 from clprim.primitives.grouped import Grouped
@@ -53,24 +52,7 @@ def normalize(
     return result
 
 
-@repeatable
-def normalize_backward(
-    grad: Any,
-    x: Any,
-    p: float = 2.0,
-    dim: int | None = None,
-    eps: float = 1e-12,
-    *,
-    axis: int | None = None,
-) -> Array:
-    """Returns the gradient of `normalize`; where the length is below ``eps``, grad / eps."""
-    what = "normalize_backward"
-    found, numbers = _arguments(what, x, p, dim, axis, eps)
-    dtype_of(what, "grad", grad)
-    if grad.shape != x.shape:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected that of x, {x.shape}")
-    result: Array = _backward(x.dtype, numbers[0])(x, *numbers, grad=grad, axis=found)
-    return result
+normalize_backward = vjp(normalize, "x", "; where the length is below ``eps``, grad / eps")
 
 
 def _arguments(
@@ -106,8 +88,3 @@ def _forward(dtype: AnyDType, p: float) -> Grouped:
         result_type=dtype,
         name="normalize_of",
     )
-
-
-@lru_cache(maxsize=32)
-def _backward(dtype: AnyDType, p: float) -> GroupedGradient:
-    return _forward(dtype, p).gradient()

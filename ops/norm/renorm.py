@@ -8,8 +8,8 @@ from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError
+from clprim.ops.gradients.vjp import vjp
 from clprim.ops.loss.distance import norm_order
-from clprim.ops.norm.arguments import check_gradient
 from clprim.ops.optim.lists import not_negative
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating
@@ -67,26 +67,7 @@ def renorm(x: Any, p: float, dim: int, maxnorm: float, *, out: Any = None) -> Ar
     return found
 
 
-def renorm_backward(grad: Any, x: Any, p: float, dim: int, maxnorm: float) -> Array:
-    """Returns the gradient of `renorm`.
-
-    Args:
-        grad: Gradient in the result.
-        x: As in the call; so are the others.
-        p: Likewise.
-        dim: Likewise.
-        maxnorm: Likewise.
-    """
-    what = "renorm_backward"
-    order, most, axes = _checked(what, x, p, dim, maxnorm)
-    check_gradient(what, grad, x)
-    found: Array = _gradient(order)(x, most, grad=grad, axis=axes)
-    return found
-
-
-@lru_cache(maxsize=64)
-def _gradient(p: float) -> Any:
-    return _bounded(p).gradient()
+renorm_backward = vjp(renorm, "x")
 
 
 def _checked(

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
-
-import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.dtypes import promote
 from clprim.errors import ShapeError
+from clprim.ops.gradients.vjp import vjp
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_shape, dtype_of
+from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import one_dim
 from clprim.ops.shared.strings import kernel, places
 from clprim.ops.shared.sums import added
 from clprim.plan.strides import broadcast_shapes
-from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 
 
@@ -95,11 +92,6 @@ def _summed(grad: Array, like: Any) -> Array:
 _PRODUCT = "y0 = (typeof_y0)x0 * (typeof_y0)x1;"
 
 
-@cache
-def _slopes() -> Any:
-    return Pointwise(_PRODUCT, name="kron").gradient()
-
-
 @operator()
 def kron(x: Any, y: Any, *, out: Any = None) -> Array:
     """Returns the products of each element of x with all of y in its place, as `numpy.kron`.
@@ -134,21 +126,7 @@ def kron(x: Any, y: Any, *, out: Any = None) -> Array:
     return kernel("y0 = x0;", what, dtype_of(what, "out", out))(found, out=out)
 
 
-def kron_backward(grad: Any, x: Any, y: Any) -> tuple[Array, Array]:
-    """Returns the gradients of `kron` in x and y.
-
-    Raises:
-        ShapeError: A gradient of another shape.
-        DTypeError: No device arrays of floating numbers.
-    """
-    what = "kron_backward"
-    for label, a in (("grad", grad), ("x", x), ("y", y)):
-        dtype_of(what, label, a)
-    outer, inner, shape = _pairs(x, y)
-    check_shape(what, "grad", grad, shape)
-    pairs = np.broadcast_shapes(outer.shape, inner.shape)
-    gx, gy = _slopes()(outer, inner, grad=grad.reshape(pairs))
-    return gx.reshape(x.shape), gy.reshape(y.shape)
+kron_backward = vjp(kron, "x y")
 
 
 def _pairs(x: Any, y: Any) -> tuple[Array, Array, tuple[int, ...]]:

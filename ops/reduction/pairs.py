@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.arrays.creation import asarray, empty, zeros
+from clprim.arrays.creation import asarray, empty
 from clprim.dtypes import AnyDType, is_integer, promote, value_dtype
 from clprim.errors import DefinitionError, ShapeError, quoted
+from clprim.ops.gradients.vjp import vjp
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating
 from clprim.ops.shared.sums import added
@@ -89,44 +90,7 @@ def _weights(b: Array, columns: bool) -> tuple[Array]:
     return (b[..., None, :, :] if columns else b[..., None, :],)
 
 
-def kernel_sum_backward(
-    grad: Any, x: Any, y: Any, b: Any, kernel: str, *numbers: Any
-) -> tuple[Array, Array, Array]:
-    """Returns the gradients of `kernel_sum` in x, y and b.
-
-    Args:
-        grad: Of the result.
-        x: As in `kernel_sum`.
-        y: Likewise.
-        b: Likewise; of several columns each is a pass of its own.
-        kernel: Likewise.
-        numbers: Likewise.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
-    """
-    x, y, b, columns = _points("kernel_sum_backward", x, y, b)
-    check_floating("kernel_sum_backward", "grad", grad)
-    grad = asarray(grad)
-    dtype = promote([a.dtype for a in (x, y, b)])
-    gradient = _gradient(kernel, dtype)
-    lines, others = x[..., :, None, :], y[..., None, :, :]
-    if not columns:
-        found = gradient(lines, others, b[..., None, :], *numbers, grad=grad)
-        return tuple(g.reshape(a.shape) for g, a in zip(found, (x, y, b), strict=True))
-    made = [zeros(a.shape, a.dtype) for a in (x, y, b)]
-    for e in range(b.shape[-1]):
-        found = gradient(lines, others, b[..., None, :, e], *numbers, grad=grad[..., e])
-        made[0] += found[0].reshape(x.shape)
-        made[1] += found[1].reshape(y.shape)
-        made[2][..., e] = found[2].reshape(b.shape[:-1])
-    return made[0], made[1], made[2]
-
-
-@lru_cache(maxsize=64)
-def _gradient(kernel: str, dtype: AnyDType) -> Any:
-    """The gradients of a kernel's sum."""
-    return _kernel_sum(kernel, dtype, False).gradient()
+kernel_sum_backward = vjp(kernel_sum, "x y b")
 
 
 def _points(what: str, x: Any, y: Any, b: Any) -> tuple[Array, Array, Array, bool]:

@@ -101,12 +101,12 @@ class HandWritten:
 
     def _recomputes(self, saves: Iterable[str]) -> bool:
         """Whether results are needed that are not at hand."""
-        needed = {n for n in self.names if re.fullmatch(r"(typeof_)?y\d+", n)}
+        needed = {n for n in self.names if re.fullmatch(r"y\d+", n)}
         return self.forward is not None and bool(needed - {*saves})
 
     @staticmethod
     def _mentioned(names: Iterable[str]) -> list[str]:
-        found = (_ENGINE.match(name) for name in sorted(names))
+        found = (_ENGINE.match(name) for name in sorted(names) if name[:8] != "typeof_y")
         return [match[2] for match in found if match and match[2] != "index"]
 
     def _written(

@@ -48,7 +48,7 @@ class Derivation:
 
     def known(self, saves: Iterable[str]) -> dict[Term, str]:
         """The terms that need no computing where these results are at hand."""
-        found = {self.values[name]: name for name in saves}
+        found = {self.values[name]: name for name in saves if name in self.values}
         return {t: name for t, name in found.items() if t.args or t.text.startswith("reduce_y")}
 
     def order(self, names: Iterable[str], saves: Iterable[str] = ()) -> list[Term]:

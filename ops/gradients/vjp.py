@@ -1,0 +1,93 @@
+"""Gradients of an operator made of what it launches: its vector-Jacobian product.
+
+The first call of a signature traces the operator and walks its nodes backwards; what is needed of
+both is compiled as `jit` compiles a function, and launched from then on.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import clprim.graph.derivatives  # noqa: F401 - which registers them
+from clprim.call.signature import Calls
+from clprim.errors import ClprimError
+from clprim.graph.arguments import described
+from clprim.graph.backward import Walk, differentiated
+from clprim.graph.compiled import Compiled
+from clprim.graph.passes import optimised
+from clprim.graph.replay import Replay
+from clprim.graph.results import Results
+from clprim.graph.trace import traced, uncollected
+from clprim.ops.shared.arguments import check_floating, check_shape, is_array
+from clprim.options import current_options
+from clprim.runtime import tracing
+from clprim.runtime.device import current_device
+
+_GRAD = inspect.Parameter("grad", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Any")
+
+
+def vjp(function: Callable[..., Any], wrt: str, notes: str = "") -> Callable[..., Any]:
+    """Returns ``NAME_backward(grad, …)``: the gradients of an operator in arguments by name.
+
+    Its other parameters are the operator's but ``out``; of an argument that is None it returns
+    None.
+    """
+    own: Any = inspect.unwrap(function)
+    name, names = own.__name__, wrt.split()
+    what = f"{name}_backward"
+    taken = [p for p in inspect.signature(own).parameters.values() if p.name != "out"]
+    result = "Array" if len(names) == 1 else "tuple[Array | None, ...]"
+    signature = inspect.Signature([_GRAD, *taken], return_annotation=result)
+    calls: Calls[Compiled] = Calls()
+
+    def noted(args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+        """Notes the nodes of the operator and of its gradients in the trace that is active."""
+        bound = signature.bind(*args, **options)
+        trace, device, given = tracing.active.now, current_device(), bound.arguments
+        with differentiated(trace) as (start, spans):
+            try:
+                value = own(*bound.args[1:], **bound.kwargs)
+            except ClprimError as error:
+                raise type(error)(what + str(error).removeprefix(name)) from None
+        arrays = {n: given[n] for n in names if given.get(n) is not None}
+        for label, array in arrays.items():
+            check_floating(what, label, array)
+        check_shape(what, "grad", given["grad"], value.shape)
+        check_floating(what, "grad", given["grad"])
+        wanted = [*arrays.values()]
+        operands = [trace.operand(array) for array in wanted if array.size]
+        walk = Walk(what, device, trace, start, spans, operands)
+        made = dict(zip(arrays, walk.gradients(value, wanted, given["grad"]), strict=True))
+        found = tuple(made.get(n) for n in names)
+        return found if len(found) > 1 else found[0]
+
+    def call(*args: Any, **options: Any) -> Any:
+        if tracing.active.now is not None:
+            return noted(args, options)
+        device = current_device()
+        found = described(what, device, args, options, fallback=False)
+        if found is None:  # arrays over parts of one piece of memory
+            args = tuple(a.copy() if is_array(a) else a for a in args)
+            return call(*args, **{n: a.copy() if is_array(a) else a for n, a in options.items()})
+        key, arrays = (found.key, current_options()), found.arrays
+        repeat = calls.get(key)
+        if repeat is None:
+            with uncollected():
+                trace, graph, result = traced(what, lambda: noted(args, options), arrays)
+                results = Results(what, result, arrays)
+                outputs = tuple(map(trace.operand, results.arrays))
+                whole = optimised(replace(graph, outputs=outputs), device)
+                repeat = Compiled(graph, Replay(device, whole, keep=False), results)
+            calls.remember(key, repeat)
+        return repeat(arrays)
+
+    several = "s" * (len(names) > 1)
+    call.__name__ = call.__qualname__ = what
+    call.__module__ = own.__module__
+    call.__doc__ = f"Returns the gradient{several} of `{name}` in {' and '.join(names)}{notes}."
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__annotations__ = {p.name: p.annotation for p in [_GRAD, *taken]} | {"return": result}
+    return call
