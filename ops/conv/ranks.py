@@ -1,4 +1,4 @@
-"""Convolutions of rows and of volumes, forward, back and transposed: one definition each.
+"""Convolutions of rows and volumes, forward, back and transposed: a definition for all ranks.
 
 Rows are images one pixel high; of volumes see `clprim.ops.conv.volumes`.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.call.packed import matrix_of
@@ -35,23 +35,30 @@ from clprim.ops.conv.rows import (
 )
 from clprim.ops.conv.settings import Settings
 from clprim.ops.conv.transpose import transposed
-from clprim.ops.conv.volumes import Axes, convolve_volumes, correlate, spread
+from clprim.ops.conv.volumes import Axes, Told, convolve_volumes, correlate, spread
 from clprim.ops.conv.windows import Padding, Pair, axes, transposed_axes, whole_numbers
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.shared.arguments import check_shape
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
-from clprim.ops.shared.ranks import of_rank
+from clprim.ops.shared.ranks import Convolved, Windowed, of_rank, rank_of
 from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
+from clprim.plan.conv.problem import Axis
 from clprim.plan.epilogue import is_position
 from clprim.primitives.product import contract
 from clprim.runtime.device import current_device
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Run = Callable[..., Any]
+# An array, a weight and a bias.
+Operands = tuple[Any, Any, Any]
+
 
 def _conv(
     what: str,
-    ndim: int,
     x: Any,
     w: Any,
     bias: Any = None,
@@ -59,36 +66,22 @@ def _conv(
     padding: Padding = 0,
     dilation: Pair = 1,
     groups: int = 1,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-    beta: float = 0,
-    algorithm: str = "auto",
+    **store: Unpack[Convolved],
 ) -> Array:
     """Returns the convolution (cross-correlation, as in PyTorch) with kernels (O, C / groups, …).
 
     ``padding`` is a number, one for each axis, one for each side, ``"same"`` or ``"valid"``. The
     epilogue of a volume reads no coordinates. Everything else is as in `conv2d`.
     """
-    x, matrix, single = _operands(what, ndim, "x", x, w, algorithm)
+    ndim = rank_of(what)
+    x, matrix, single = _operands(what, ndim, "x", x, w, store["algorithm"])
     outputs, _ = check_shapes(what, x.shape, matrix.shape, groups, rank=ndim + 2)
     found = axes(what, x.shape[2:], matrix.shape[2:], stride, padding, dilation)
     if ndim == 1:
-        told = Settings(
-            *across(found[0]),
-            groups,
-            algorithm=algorithm,
-            epilogue=epilogue,
-            bias=bias is not None,
-            axes=axes_of(single),
-        )
-        images = as_images(x), as_images(w), bias, told, all_as_images(epilogue_args)
-        y = convolve(what, *images, out=out_as_images(what, out, single), beta=beta)
-        return out if out is not None else as_rows(y, single)
+        told = Settings(*across(found[0]), groups)
+        return _rows(what, convolve, (x, w, bias), told, store, single)
     shape = (x.shape[0], outputs, *(axis.windows for axis in found))
-    given = (epilogue, epilogue_args, out, beta, algorithm, single)
-    return _volumes(what, convolve_volumes, x, w, bias, found, shape, groups, *given)
+    return _volumes(what, convolve_volumes, (x, w, bias), found, shape, groups, store, single)
 
 
 conv1d = of_rank(
@@ -104,7 +97,6 @@ conv3d = of_rank(
 
 def _conv_transpose(
     what: str,
-    ndim: int,
     x: Any,
     w: Any,
     bias: Any = None,
@@ -113,44 +105,61 @@ def _conv_transpose(
     output_padding: Pair = 0,
     groups: int = 1,
     dilation: Pair = 1,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-    beta: float = 0,
-    algorithm: str = "auto",
+    **store: Unpack[Convolved],
 ) -> Array:
-    """Returns the transposed convolution with (C, O / groups, …): what `conv2d` does to gradients.
+    """Returns the transposed convolution: what `conv2d` does to gradients, done to images.
 
-    ``padding`` is a number, one for each axis or one for each side. The epilogue of a volume reads
-    no coordinates. Everything else is as in `conv_transpose2d`.
+    Args:
+        x: (N, C, H, W), or (C, H, W).
+        w: (C, O / groups, KH, KW), or what `pack_weight` made of it.
+        bias: (O,).
+        stride: Of the convolution that it is the transpose of.
+        padding: Likewise: a number, one for each axis or one for each side.
+        dilation: Likewise.
+        groups: Likewise.
+        output_padding: Added to the result's height and width, below and to the right; less than
+            stride or dilation.
+        epilogue: As in `conv2d`; that of a volume reads no coordinates.
+        epilogue_args: As in `conv2d`.
+        out: As in `conv2d`.
+        beta: As in `conv2d`.
+        algorithm: As in `conv2d`.
+
+    Returns:
+        (N, O, OH, OW) in the memory format of ``x``, with OH = (H − 1) · stride − 2 · padding
+        + dilation · (KH − 1) + output_padding + 1, likewise OW.
+
+    Raises:
+        ShapeError, DTypeError, DefinitionError, DeviceError: As `conv2d` does.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.array([[[[1, 2]]]], np.float32))
+        >>> ops.conv_transpose2d(x, cp.full((1, 1, 1, 2), 1.0), stride=2).get()
+        array([[[[1., 1., 2., 2.]]]], dtype=float32)
     """
-    x, matrix, single = _operands(what, ndim, "x", x, w, algorithm)
+    ndim = rank_of(what)
+    if ndim == 2:
+        single = getattr(x, "ndim", 0) == 3 and getattr(w, "ndim", 0) == 4
+        told = Settings(stride, padding, dilation, groups, output_padding)
+        told = told._replace(axes=(1, 2, 3) if single else (0, 1, 2, 3))
+        return _images(what, transposed, (x, w, bias), told, store, single)
+    x, matrix, single = _operands(what, ndim, "x", x, w, store["algorithm"])
     check_rank(what, "x", x.shape, ndim + 2)
     check_rank(what, "w", matrix.shape, ndim + 2)
     if ndim == 1:
         (more,) = whole_numbers(what, "output_padding", output_padding, 0, (1,))
         sides = whole_numbers(what, "padding", padding, 0, (1, 2))
         (axis,) = axes(what, (1 << 24,), matrix.shape[2:], stride, sides, dilation)
-        told = Settings(
-            *across(axis),
-            groups,
-            (0, more),
-            algorithm=algorithm,
-            epilogue=epilogue,
-            bias=bias is not None,
-            axes=axes_of(single),
-        )
-        images = as_images(x), as_images(w), bias, told, all_as_images(epilogue_args)
-        y = transposed(what, *images, out=out_as_images(what, out, single), beta=beta)
-        return out if out is not None else as_rows(y, single)
+        told = Settings(*across(axis), groups, (0, more))
+        return _rows(what, transposed, (x, w, bias), told, store, single)
     check_groups(what, groups)
     check_transposed(what, x.shape, matrix.shape, groups)
     sizes = x.shape[2:], matrix.shape[2:]
     found = transposed_axes(what, *sizes, stride, padding, output_padding, dilation)
     shape = (x.shape[0], matrix.shape[1] * groups, *(axis.size for axis in found))
-    given = (epilogue, epilogue_args, out, beta, algorithm, single)
-    return _volumes(what, spread, x, w, bias, found, shape, groups, *given)
+    return _volumes(what, spread, (x, w, bias), found, shape, groups, store, single)
 
 
 conv_transpose1d = of_rank(
@@ -158,6 +167,12 @@ conv_transpose1d = of_rank(
     "conv_transpose1d",
     gradient="`conv1d`, `conv1d_weight`",
     sample="x[:, 0], empty((4, 2, 3))",
+)
+conv_transpose2d = of_rank(
+    _conv_transpose,
+    "conv_transpose2d",
+    gradient="`conv2d`, `conv2d_weight`",
+    sample="x, empty((3, 2, 3, 3))",
 )
 conv_transpose3d = of_rank(
     _conv_transpose,
@@ -168,35 +183,25 @@ conv_transpose3d = of_rank(
 
 
 def _conv_input(
-    what: str,
-    ndim: int,
-    input_shape: Sequence[int],
-    w: Any,
-    grad: Any,
-    *,
-    stride: Pair = 1,
-    padding: Padding = 0,
-    dilation: Pair = 1,
-    groups: int = 1,
-    out: Any = None,
-    beta: float = 0,
-    algorithm: str = "auto",
+    what: str, input_shape: Sequence[int], w: Any, grad: Any, **settings: Unpack[Windowed]
 ) -> Array:
     """Returns the gradient of `conv2d` in its input."""
+    ndim, groups = rank_of(what), settings["groups"]
     single = unbatched_gradient(input_shape, grad, ndim + 1)
     input_shape = (1, *input_shape) if single else input_shape
-    grad, matrix, _ = _operands(what, ndim if single else -1, "grad", grad, w, algorithm)
+    rank = ndim if single else -1
+    grad, matrix, _ = _operands(what, rank, "grad", grad, w, settings["algorithm"])
     shape = given_shape(what, "input_shape", input_shape, ndim + 2)
-    found = _gradient_axes(what, shape, matrix.shape, grad, groups, stride, padding, dilation)
+    found = _gradient_axes(what, shape, matrix.shape, grad, settings)
     if ndim == 1:
-        (n, c, size) = shape
-        told = Settings(*across(found[0]), groups, shape=(n, c, 1, size), algorithm=algorithm)
-        given = as_images(grad), as_images(w), (), told, told.key
-        out_ = out_as_images(what, out, single)
-        y = contract(input_primitive(what), *given, out=out_, beta=beta)
-        return out if out is not None else as_rows(y, single)
-    rest = (None, (), out, beta, algorithm, single)
-    return _volumes(what, spread, grad, w, None, found, shape, groups, *rest)
+        n, c, size = shape
+        given = as_images(grad), as_images(w)
+        return _gradient_of_rows(
+            input_primitive(what), given, found[0], (n, c, 1, size), settings, single
+        )
+    store: Convolved = {"epilogue": None, "epilogue_args": (), "out": settings["out"],
+                        "beta": settings["beta"], "algorithm": settings["algorithm"]}  # fmt: skip
+    return _volumes(what, spread, (grad, w, None), found, shape, groups, store, single)
 
 
 conv1d_input = of_rank(
@@ -210,37 +215,23 @@ conv3d_input = of_rank(
 
 
 def _conv_weight(
-    what: str,
-    ndim: int,
-    x: Any,
-    weight_shape: Sequence[int],
-    grad: Any,
-    *,
-    stride: Pair = 1,
-    padding: Padding = 0,
-    dilation: Pair = 1,
-    groups: int = 1,
-    out: Any = None,
-    beta: float = 0,
-    algorithm: str = "auto",
+    what: str, x: Any, weight_shape: Sequence[int], grad: Any, **settings: Unpack[Windowed]
 ) -> Array:
     """Returns the gradient of `conv2d` in its weight, (O, C / groups, …)."""
-    device = current_device()
+    ndim, device = rank_of(what), current_device()
+    out, beta, algorithm = settings["out"], settings["beta"], settings["algorithm"]
     if getattr(x, "ndim", 0) == ndim + 1 and getattr(grad, "ndim", 0) == ndim + 1:
         x, grad = batched(x), batched(grad)
     CONVOLUTIONS.check(what, algorithm)
     check_operands(what, device, x=x, grad=grad)
     check_rank(what, "x", x.shape, ndim + 2)
     shape = given_shape(what, "weight_shape", weight_shape, ndim + 2)
-    found = _gradient_axes(what, x.shape, shape, grad, groups, stride, padding, dilation)
+    found = _gradient_axes(what, x.shape, shape, grad, settings)
     if ndim == 1:
         outputs, channels, size = shape
+        given = as_images(x), as_images(grad)
         image = (outputs, channels, 1, size)
-        told = Settings(*across(found[0]), groups, shape=image, algorithm=algorithm)
-        given = as_images(x), as_images(grad), (), told, told.key
-        out_ = out_as_images(what, out, False)
-        y = contract(weight_primitive(what), *given, out=out_, beta=beta)
-        return out if out is not None else as_rows(y, False)
+        return _gradient_of_rows(weight_primitive(what), given, found[0], image, settings, False)
     dtype, _ = product_dtypes(what, device, x.dtype, grad.dtype)
     check_result(what, out, device, shape, dtype, inputs=(x, grad), extras=(), beta=beta)
     if out is None:
@@ -248,7 +239,8 @@ def _conv_weight(
     if not math.prod(shape):
         return out
     error = current_options().convolution_error
-    return correlate(x, grad, out, _numbers(found), groups, beta, algorithm, error)
+    told = Told(found, settings["groups"], None, (), beta, algorithm, error)
+    return correlate(x, grad, out, told)
 
 
 conv1d_weight = of_rank(
@@ -274,50 +266,81 @@ def _operands(
 
 
 def _gradient_axes(
-    what: str,
-    x: Sequence[int],
-    w: Sequence[int],
-    grad: Any,
-    groups: Any,
-    stride: Pair,
-    padding: Padding,
-    dilation: Pair,
+    what: str, x: Sequence[int], w: Sequence[int], grad: Any, settings: Windowed
 ) -> Axes:
     check_rank(what, "grad", grad.shape, len(x))
-    check_shapes(what, x, w, groups, rank=len(x))
-    found = axes(what, x[2:], w[2:], stride, padding, dilation)
+    check_shapes(what, x, w, settings["groups"], rank=len(x))
+    steps = settings["stride"], settings["padding"], settings["dilation"]
+    found = axes(what, x[2:], w[2:], *steps)
     check_shape(what, "grad", grad, (x[0], w[0], *(axis.windows for axis in found)))
     return found
 
 
+def _images(
+    what: str, run: Run, operands: Operands, told: Settings, store: Convolved, single: bool
+) -> Any:
+    """Runs what takes images, which may be one without a batch."""
+    x, w, bias = operands
+    told = told._replace(
+        algorithm=store["algorithm"], epilogue=store["epilogue"], bias=bias is not None
+    )
+    out = store["out"]
+    place = batched(out) if single and getattr(out, "ndim", 0) == 3 else out
+    given = batched(x) if single else x, w, bias, told, store["epilogue_args"]
+    y = run(what, *given, out=place, beta=store["beta"])
+    return out if out is not None else unbatched(y) if single else y
+
+
+def _rows(
+    what: str, run: Run, operands: Operands, told: Settings, store: Convolved, single: bool
+) -> Any:
+    """Runs what takes images on rows, which are a batch already."""
+    x, w, bias = operands
+    told = told._replace(
+        algorithm=store["algorithm"], epilogue=store["epilogue"], bias=bias is not None,
+        axes=axes_of(single),
+    )  # fmt: skip
+    given = as_images(x), as_images(w), bias, told, all_as_images(store["epilogue_args"])
+    place = out_as_images(what, store["out"], single)
+    y = run(what, *given, out=place, beta=store["beta"])
+    return store["out"] if store["out"] is not None else as_rows(y, single)
+
+
+def _gradient_of_rows(
+    primitive: Any, given: Any, axis: Axis, shape: Any, settings: Windowed, single: bool
+) -> Any:
+    told = Settings(*across(axis), settings["groups"])
+    told = told._replace(shape=shape, algorithm=settings["algorithm"])
+    out = settings["out"]
+    place = out_as_images(primitive.what, out, single)
+    y = contract(primitive, *given, (), told, told.key, out=place, beta=settings["beta"])
+    return out if out is not None else as_rows(y, single)
+
+
 def _volumes(
     what: str,
-    run: Callable[..., Any],
-    x: Any,
-    w: Any,
-    bias: Any,
+    run: Run,
+    operands: Operands,
     found: Axes,
     shape: tuple[int, ...],
     groups: int,
-    epilogue: str | None,
-    epilogue_args: Any,
-    out: Any,
-    beta: float,
-    algorithm: str,
+    store: Convolved,
     single: bool,
 ) -> Array:
     """Checks what is left to check of volumes, and computes them."""
-    device, matrix = current_device(), matrix_of(w)
-    given, out = out, batched(out) if single and getattr(out, "ndim", 0) == 4 else out
+    (x, w, bias), device = operands, current_device()
+    matrix, given, beta = matrix_of(w), store["out"], store["beta"]
+    out = batched(given) if single and getattr(given, "ndim", 0) == 4 else given
     dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
-    args, numbers = _epilogue(what, bias, epilogue, epilogue_args, shape, value)
+    epilogue = store["epilogue"]
+    args, numbers = _epilogue(what, bias, epilogue, store["epilogue_args"], shape, value)
     extras = [*args, *([] if bias is None else [bias])]
     check_result(what, out, device, shape, dtype, inputs=(x, matrix), extras=extras, beta=beta)
     if out is None:
         out = empty_like(x, shape, dtype)
-    told = (_numbers(found), groups, epilogue, numbers, beta, algorithm)
     error = current_options().convolution_error
-    y = run(what, x, w, bias, args, out, *told, error) if math.prod(shape) else out
+    told = Told(found, groups, epilogue, numbers, beta, store["algorithm"], error)
+    y = run(what, x, w, bias, args, out, told) if math.prod(shape) else out
     return given if given is not None else unbatched(y) if single else y
 
 
@@ -340,8 +363,3 @@ def _epilogue(
         for a in arrays
     ]
     return tuple(wide), numbers
-
-
-def _numbers(found: Axes) -> tuple[tuple[int, ...], ...]:
-    """The axes as what a repeated call is known by."""
-    return tuple((a.size, a.kernel, a.stride, a.dilation, a.before, a.after) for a in found)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from clprim.arrays.array import Array
 from clprim.arrays.formats import order_like
 from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target
 from clprim.ops.conv.arguments import (
-    batched,
     bias_place,
     check_groups,
     check_rank,
@@ -18,89 +16,20 @@ from clprim.ops.conv.arguments import (
     place_of,
     placed,
     result_of,
-    unbatched,
 )
 from clprim.ops.conv.settings import Settings
-from clprim.ops.conv.windows import Pair, Windows, transposed_axes
+from clprim.ops.conv.windows import Windows, transposed_axes
 from clprim.ops.product.arguments import (
     check_operands,
     check_result,
     product_dtypes,
     split_bias,
 )
-from clprim.ops.registry import operator
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.problem import Convolution
 from clprim.primitives.product import Contracted, ContractionPrimitive, contract
-
-
-@operator(gradient="`conv2d`, `conv2d_weight`", sample="x, empty((3, 2, 3, 3))")
-def conv_transpose2d(
-    x: Any,
-    w: Any,
-    bias: Any = None,
-    stride: Pair = 1,
-    padding: Pair = 0,
-    output_padding: Pair = 0,
-    groups: int = 1,
-    dilation: Pair = 1,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-    beta: float = 0,
-    algorithm: str = "auto",
-) -> Array:
-    """Returns the transposed convolution: what `conv2d` does to gradients, done to images.
-
-    Args:
-        x: (N, C, H, W), or (C, H, W).
-        w: (C, O / groups, KH, KW), or what `pack_weight` made of it.
-        bias: (O,).
-        stride: Of the convolution that it is the transpose of.
-        padding: Likewise.
-        dilation: Likewise.
-        groups: Likewise.
-        output_padding: Added to the result's height and width, below and to the right; less than
-            stride or dilation.
-        epilogue: As in `conv2d`.
-        epilogue_args: As in `conv2d`.
-        out: As in `conv2d`.
-        beta: As in `conv2d`.
-        algorithm: As in `conv2d`.
-
-    Returns:
-        (N, O, OH, OW) in the memory format of ``x``, with OH = (H − 1) · stride − 2 · padding
-        + dilation · (KH − 1) + output_padding + 1, likewise OW.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError, DeviceError: As `conv2d` does.
-
-    Example:
-        >>> import numpy as np, clprim as cp
-        >>> from clprim import ops
-        >>> x = cp.asarray(np.array([[[[1, 2]]]], np.float32))
-        >>> ops.conv_transpose2d(x, cp.full((1, 1, 1, 2), 1.0), stride=2).get()
-        array([[[[1., 1., 2., 2.]]]], dtype=float32)
-    """
-    single = getattr(x, "ndim", 0) == 3 and getattr(w, "ndim", 0) == 4
-    told = Settings(
-        stride,
-        padding,
-        dilation,
-        groups,
-        output_padding,
-        algorithm=algorithm,
-        epilogue=epilogue,
-        bias=bias is not None,
-        axes=(1, 2, 3) if single else (0, 1, 2, 3),
-    )
-    given = batched(x) if single else x, w, bias, told, epilogue_args
-    out_ = batched(out) if single and getattr(out, "ndim", 0) == 3 else out
-    y = transposed("conv_transpose2d", *given, out=out_, beta=beta)
-    return out if out is not None else unbatched(y) if single else y
 
 
 def transposed(
@@ -114,7 +43,7 @@ def transposed(
     out: Any,
     beta: float,
 ) -> Any:
-    """Does the work of `conv_transpose2d`, and of rows as images one pixel high; see there."""
+    """Computes transposed convolutions of images, and of rows as images one pixel high."""
     arrays, numbers = split_arguments(epilogue_args)
     extras = arrays if bias is None else (bias, *arrays)
     how = settings, settings.key

@@ -11,23 +11,37 @@ high and wide.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from clprim.arrays.array import new_dense, view_of
 from clprim.call.packed import PackedWeight, matrix_of
-from clprim.dtypes import AnyDType
 from clprim.graph.repeat import repeatable
 from clprim.ops.conv.forward import conv2d
 from clprim.ops.conv.gradient import conv2d_weight
-from clprim.ops.conv.transpose import conv_transpose2d
+from clprim.ops.conv.settings import Settings
+from clprim.ops.conv.transpose import transposed
 from clprim.ops.product.arguments import product_dtypes
 from clprim.ops.shared.epilogue import append
+from clprim.ops.shared.strings import kernel
 from clprim.plan.conv.problem import Axis
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import current_device
 
 Axes = tuple[Axis, ...]
+
+
+class Told(NamedTuple):
+    """What a convolution of volumes is told; the error admitted decides on its algorithm."""
+
+    axes: Axes
+    groups: int
+    epilogue: str | None
+    scalars: tuple[Any, ...]
+    beta: float
+    algorithm: str
+    error: float
 
 
 def _thin(found: Axes) -> bool:
@@ -103,34 +117,29 @@ def _seen(x: Any, axis: Axis) -> Any:
     shape = (n, axis.windows, c, axis.kernel, h, w)
     last = c > 1 and abs(x.strides[1]) < min(abs(x.strides[3]), abs(x.strides[4]))
     out = new_dense(shape, x.dtype, (0, 1, 4, 5, 2, 3) if last else range(6))
-    _look(axis, x.dtype)(x, shape=shape, out=out)
+    numbers = (np.int32(n) for n in (axis.stride, axis.dilation, axis.before))
+    kernel(_LOOK, "conv3d_planes", x.dtype)(x, *numbers, shape=shape, out=out)
     return _merged(out, 2)
 
 
-@lru_cache(maxsize=256)
-def _look(axis: Axis, dtype: AnyDType) -> Pointwise:
-    place = f"coord(1) * {axis.stride} + coord(3) * {axis.dilation} - {axis.before}"
-    text = f"""
-        int z = (int)({place});
-        int d = clamp(z, 0, (int)size_x0(2) - 1);
-        typeof_x0 v = at_x0(coord(0), coord(2), d, coord(4), coord(5));
-        y0 = d == z ? v : 0;"""
-    return Pointwise(text, name="conv3d_planes", result_type=dtype)
-
-
-@lru_cache(maxsize=256)
-def _fold(what: str, axis: Axis, bias: bool, epilogue: str | None, dtype: AnyDType) -> Pointwise:
-    """Adds up what the taps of depth passed on, (N, OD, O, KD, H, W), and the bias."""
-    text = f"""
-        typeof_y0 sum = 0;
-        for (int k = 0; k < {axis.kernel}; ++k) {{
-            int from = (int)coord(2) + {axis.before} - k * {axis.dilation};
-            int o = clamp(from / {axis.stride}, 0, (int)size_x0(1) - 1);
-            typeof_y0 v = at_x0(coord(0), o, coord(1), k, coord(3), coord(4));
-            sum += o * {axis.stride} == from ? v : 0;
-        }}
-        y0 = sum{" + x1" if bias else ""};"""
-    return Pointwise(append(what, text, epilogue, 1 + bias, 0), name=what, result_type=dtype)
+# The planes that a result plane sees: stride, dilation and padding are numbers.
+_LOOK = """
+    int z = (int)(coord(1) * w0 + coord(3) * w1 - w2);
+    int d = clamp(z, 0, (int)size_x0(2) - 1);
+    typeof_x0 v = at_x0(coord(0), coord(2), d, coord(4), coord(5));
+    y0 = d == z ? v : 0;
+"""
+# Adds up what the taps of depth passed on, (N, OD, O, KD, H, W), and the bias.
+_FOLD = """
+    typeof_y0 sum = 0;
+    for (int k = 0; k < {kernel}; ++k) {{
+        int from = (int)coord(2) + w0 - k * w1;
+        int o = clamp(from / {stride}, 0, (int)size_x0(1) - 1);
+        typeof_y0 v = at_x0(coord(0), o, coord(1), k, coord(3), coord(4));
+        sum += o * {stride} == from ? v : 0;
+    }}
+    y0 = sum{bias};
+"""
 
 
 @repeatable
@@ -141,18 +150,13 @@ def convolve_volumes(
     bias: Any,
     args: tuple[Any, ...],
     out: Any,
-    numbers: tuple[tuple[int, ...], ...],
-    groups: int,
-    epilogue: str | None,
-    scalars: tuple[Any, ...],
-    beta: float,
-    algorithm: str,
-    error: float,  # an option, that the algorithm depends on
+    told: Told,
 ) -> Any:
     """Every window becomes an element of the result."""
-    found = tuple(Axis(*n) for n in numbers)
+    found, epilogue, scalars = told.axes, told.epilogue, told.scalars
     across, down = _settings_of(found)
-    options: dict[str, Any] = {"groups": groups, "beta": beta, "algorithm": algorithm}
+    options: dict[str, Any] = {"groups": told.groups, "beta": told.beta}
+    options["algorithm"] = told.algorithm
     if _thin(found):
         flat = [_merged(a, 3, x.shape[3:]) for a in (x, out, *args)]
         if all(a is not None for a in flat):
@@ -182,16 +186,10 @@ def spread(
     bias: Any,
     args: tuple[Any, ...],
     out: Any,
-    numbers: tuple[tuple[int, ...], ...],
-    groups: int,
-    epilogue: str | None,
-    scalars: tuple[Any, ...],
-    beta: float,
-    algorithm: str,
-    error: float,
+    told: Told,
 ) -> Any:
     """Every element of x adds its multiple of the weight to the result."""
-    found = tuple(Axis(*n) for n in numbers)
+    found, beta = told.axes, told.beta
     across, _ = _settings_of(found)
     depth, value = found[0], product_dtypes(what, current_device(), x.dtype, w.dtype)[1]
     channels = out.shape[1] * depth.kernel
@@ -199,14 +197,14 @@ def spread(
     shape = (len(images), channels, *out.shape[3:])
     order = (0, 2, 3, 1) if images.strides[1] < images.strides[3] else (0, 1, 2, 3)
     sums = new_dense(shape, value, order)
-    options: dict[str, Any] = {**across, "groups": groups, "algorithm": algorithm}
     # What no window reaches: it may be more than the padding, and that be less than nothing then.
-    options["padding"] = tuple(max(0, n) for n in across["padding"])
-    options["output_padding"] = tuple(
+    across["padding"] = tuple(max(0, n) for n in across["padding"])
+    across["output_padding"] = tuple(
         a.size - ((a.windows - 1) * a.stride - a.before - max(0, a.after) + a.reach)
         for a in found[1:]
     )
-    conv_transpose2d(images, _matrix(w), out=sums, **options)
+    settings = Settings(**across, groups=told.groups, algorithm=told.algorithm)
+    transposed("conv_transpose2d", images, _matrix(w), None, settings, (), out=sums, beta=0)
     step = sums.strides
     taps = view_of(
         sums,
@@ -218,10 +216,16 @@ def spread(
     if bias is not None:
         strides = (0, bias.strides[0], 0, 0, 0)
         operands.append(view_of(bias, (1, bias.shape[0], 1, 1, 1), strides, bias.offset))
-    kernel = _fold(what, depth, bias is not None, epilogue, out.dtype)
+    text = _FOLD.format(
+        kernel=depth.kernel, stride=depth.stride, bias=" + x1" if operands[1:] else ""
+    )
+    numbers = np.int32(depth.before), np.int32(depth.dilation)
+    text = append(what, text, told.epilogue, len(operands), len(numbers))
+    given = (*operands, *args, *numbers, *told.scalars)
+    run = kernel(text, what, out.dtype)
     if not beta:
-        return kernel(*operands, *args, *scalars, shape=out.shape, out=out)
-    return _ADD(kernel(*operands, *args, *scalars, shape=out.shape), out, beta, out=out)
+        return run(*given, shape=out.shape, out=out)
+    return _ADD(run(*given, shape=out.shape), out, beta, out=out)
 
 
 @repeatable
@@ -229,16 +233,12 @@ def correlate(
     x: Any,
     grad: Any,
     out: Any,
-    numbers: tuple[tuple[int, ...], ...],
-    groups: int,
-    beta: float,
-    algorithm: str,
-    error: float,
+    told: Told,
 ) -> Any:
     """Every element of the gradient adds its multiple of a window to the weight's."""
-    found = tuple(Axis(*n) for n in numbers)
+    found, beta = told.axes, told.beta
     across, down = _settings_of(found)
-    options: dict[str, Any] = {"groups": groups, "algorithm": algorithm}
+    options: dict[str, Any] = {"groups": told.groups, "algorithm": told.algorithm}
     flat = [_merged(a, 3) for a in (x, grad)] if _thin(found) else [None]
     if all(a is not None for a in flat):
         call = {**down, **options, "out": _as_weight(out), "beta": beta}

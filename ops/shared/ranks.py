@@ -29,7 +29,7 @@ class Convolved(Store, total=False):
     algorithm: str
 
 
-class Settings(TypedDict, total=False):
+class Windowed(TypedDict, total=False):
     """Options of a convolution's gradient."""
 
     stride: int | Sequence[int]
@@ -41,7 +41,7 @@ class Settings(TypedDict, total=False):
     algorithm: str
 
 
-_OPTIONS = {f"Unpack[{kind.__name__}]": kind for kind in (Store, Convolved, Settings)}
+_OPTIONS = {f"Unpack[{kind.__name__}]": kind for kind in (Store, Convolved, Windowed)}
 _USUAL = {
     "epilogue": None, "epilogue_args": (), "out": None, "beta": 0, "algorithm": "auto",
     "stride": 1, "padding": 0, "dilation": 1, "groups": 1,
