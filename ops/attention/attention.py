@@ -176,20 +176,7 @@ def scaled_dot_product_attention_backward(
 ) -> tuple[Array, Array, Array]: ...
 @overload
 def scaled_dot_product_attention_backward(
-    grad: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    out: Any,
-    logsumexp: Any,
-    dropout_p: float = ...,
-    is_causal: bool = ...,
-    *,
-    attn_mask: Any = ...,
-    scale: float | None = ...,
-    enable_gqa: bool = ...,
-    state: State | None = ...,
-    mask_gradient: Literal[True],
+    *args: Any, mask_gradient: Literal[True], **options: Any
 ) -> tuple[Array, Array, Array, Array]: ...
 def scaled_dot_product_attention_backward(
     grad: Any,

@@ -16,6 +16,7 @@ from clprim.ops.attention.multi_head_arguments import (
     WHAT,
     as_batch,
     check_parameters,
+    check_together,
     checked_heads,
     is_batched,
     weights_of,
@@ -107,31 +108,7 @@ def multi_head_attention_forward(
 ) -> tuple[Array, Array | None]: ...
 @overload
 def multi_head_attention_forward(
-    query: Any,
-    key: Any,
-    value: Any,
-    embed_dim_to_check: int,
-    num_heads: int,
-    in_proj_weight: Any,
-    in_proj_bias: Any,
-    bias_k: Any,
-    bias_v: Any,
-    add_zero_attn: bool,
-    dropout_p: float,
-    out_proj_weight: Any,
-    out_proj_bias: Any,
-    training: bool = ...,
-    key_padding_mask: Any = ...,
-    need_weights: bool = ...,
-    attn_mask: Any = ...,
-    use_separate_proj_weight: bool = ...,
-    q_proj_weight: Any = ...,
-    k_proj_weight: Any = ...,
-    v_proj_weight: Any = ...,
-    average_attn_weights: bool = ...,
-    is_causal: bool = ...,
-    *,
-    return_saved: Literal[True],
+    *args: Any, return_saved: Literal[True], **options: Any
 ) -> tuple[Array, Array | None, SavedHeads]: ...
 @operator(
     gradient="`multi_head_attention_backward`",
@@ -207,12 +184,7 @@ def multi_head_attention_forward(
         query, key, value, key_padding_mask = as_batch(query, key, value, key_padding_mask)
     length, batch, width = query.shape
     heads = checked_heads(query, key, value, embed_dim_to_check, num_heads)
-    if (bias_k is None) != (bias_v is None):
-        raise DTypeError(f"{WHAT}: bias_k and bias_v: expected both or none")
-    if is_causal and attn_mask is None:
-        raise ShapeError(
-            f"{WHAT}: is_causal=True says that attn_mask is causal, but attn_mask is None"
-        )
+    check_together(bias_k, bias_v, is_causal, attn_mask)
     in_proj_weight = None if use_separate_proj_weight else in_proj_weight
     own = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     widths = tuple(a.shape[-1] for a in (query, key, value))
@@ -226,43 +198,28 @@ def multi_head_attention_forward(
     attn_mask = None if causal else attn_mask
     sizes = batch, heads, length, key.shape[0]
     mask = _mask(attn_mask, key_padding_mask, sizes, extra, query.dtype)
-    q, k, v = (
+    divided = tuple(
         a.reshape(a.shape[0], batch, heads, width // heads).transpose(1, 2, 0, 3) for a in (q, k, v)
     )
     p = dropout_p if training else 0.0
     if need_weights:
-        attended = _attend_by_weights(q, k, v, mask, p)
+        attended = _attend_by_weights(*divided, mask, p)
     else:
-        attended = _attend(q, k, v, mask, p, causal=causal, saves=return_saved)
-    found: Any = attended.kept
-    if found is not None:
-        found = mean(found, 1) if average_attn_weights else found
-        found = found if batched else found[0]
+        attended = _attend(*divided, mask, p, causal=causal, saves=return_saved)
+    found = _shown(attended.kept, average_attn_weights, batched)
     rows = attended.seen.transpose(2, 0, 1, 3).reshape(length, batch, width)
     y = linear(rows, out_proj_weight, out_proj_bias)
     y = y if batched else y[:, 0]
     if not return_saved:
         return y, found
     parameters = {"in_proj_weight": in_proj_weight, **biases, "out_proj_bias": out_proj_bias}
+    given = frozenset(name for name, a in parameters.items() if a is not None)
     saved = SavedHeads(
-        inputs=(query, key, value),
-        weights=weights,
-        heads=(q, k, v),
-        mask=mask,
-        masks=(attn_mask, padding),
-        causal=causal,
-        seen=attended.seen,
-        sums=attended.sums,
-        dropped=(attended.state, p),
-        softmax=attended.softmax,
-        kept=attended.kept,
-        shape=None if found is None else found.shape,
-        average=average_attn_weights,
-        rows=rows,
-        out=out_proj_weight,
-        given=frozenset(name for name, a in parameters.items() if a is not None),
-        batched=batched,
-    )
+        inputs=(query, key, value), weights=weights, heads=divided, mask=mask,
+        masks=(attn_mask, padding), causal=causal, shape=None if found is None else found.shape,
+        average=average_attn_weights, rows=rows, out=out_proj_weight, given=given,
+        batched=batched, **vars(attended),
+    )  # fmt: skip
     return y, found, saved
 
 
@@ -271,10 +228,10 @@ class _Attended:
     """What heads saw, and what their gradient needs: see `SavedHeads`."""
 
     seen: Any
-    sums: Array | None = None
+    sums: Array | None
+    dropped: tuple[State | None, float]
     softmax: Array | None = None
     kept: Array | None = None
-    state: State | None = None
 
 
 def _attend_by_weights(q: Any, k: Any, v: Any, mask: Any, p: float) -> _Attended:
@@ -283,7 +240,7 @@ def _attend_by_weights(q: Any, k: Any, v: Any, mask: Any, p: float) -> _Attended
     state = None
     if p:
         kept, state = dropout(weights, p, return_state=True)
-    return _Attended(matmul(kept, v), softmax=weights, kept=kept, state=state)
+    return _Attended(matmul(kept, v), None, (state, p), weights, kept)
 
 
 def _attend(q: Any, k: Any, v: Any, mask: Any, p: float, *, causal: bool, saves: bool) -> _Attended:
@@ -291,9 +248,17 @@ def _attend(q: Any, k: Any, v: Any, mask: Any, p: float, *, causal: bool, saves:
     options: Any = {"is_causal": causal, "return_stats": saves}
     seen: Any = scaled_dot_product_attention(q, k, v, mask, p, **options)
     if not saves:
-        return _Attended(seen)
+        return _Attended(seen, None, (None, p))
     seen, sums, state = seen
-    return _Attended(seen, sums=sums, state=state)
+    return _Attended(seen, sums, (state, p))
+
+
+def _shown(kept: Any, average: bool, batched: bool) -> Any:
+    """The weights as they are returned."""
+    if kept is None:
+        return None
+    found = mean(kept, 1) if average else kept
+    return found if batched else found[0]
 
 
 def _with_further_keys(k: Any, v: Any, bias_k: Any, bias_v: Any, zero: bool) -> tuple[Any, Any]:

@@ -45,6 +45,16 @@ def checked_heads(query: Any, key: Any, value: Any, expected: int, number: Any) 
     return heads
 
 
+def check_together(bias_k: Any, bias_v: Any, is_causal: bool, attn_mask: Any) -> None:
+    """Checks that what belongs together is given together."""
+    if (bias_k is None) != (bias_v is None):
+        raise DTypeError(f"{WHAT}: bias_k and bias_v: expected both or none")
+    if is_causal and attn_mask is None:
+        raise ShapeError(
+            f"{WHAT}: is_causal=True says that attn_mask is causal, but attn_mask is None"
+        )
+
+
 def check_parameters(query: Any, biases: dict[str, Any], weight: Any, bias: Any) -> None:
     """Checks the biases of the first projection, and the weight and the bias of the last one."""
     width = query.shape[-1]

@@ -149,12 +149,7 @@ def rrelu(
 ) -> Array: ...
 @overload
 def rrelu(
-    x: Any,
-    lower: float = ...,
-    upper: float = ...,
-    training: bool = ...,
-    *,
-    return_state: Literal[True],
+    *args: Any, return_state: Literal[True], **options: Any
 ) -> tuple[Array, State | None]: ...
 @operator()
 def rrelu(

@@ -29,13 +29,7 @@ def gumbel_softmax(
 ) -> Array: ...
 @overload
 def gumbel_softmax(
-    logits: Any,
-    tau: float = ...,
-    hard: bool = ...,
-    dim: int | None = ...,
-    *,
-    axis: int | None = ...,
-    return_soft: Literal[True],
+    *args: Any, return_soft: Literal[True], **options: Any
 ) -> tuple[Array, Array]: ...
 @operator()
 def gumbel_softmax(

@@ -117,15 +117,7 @@ class Cell(Protocol):
 
     @overload
     def __call__(
-        self,
-        input: Any,
-        hx: Any,
-        w_ih: Any,
-        w_hh: Any,
-        b_ih: Any = ...,
-        b_hh: Any = ...,
-        *,
-        return_saved: Literal[True],
+        self, *args: Any, return_saved: Literal[True], **options: Any
     ) -> tuple[Array, SavedStep]: ...
 
 
