@@ -671,22 +671,6 @@ def plans():
     )
     yield conv(
         4,
-        32,
-        14,
-        64,
-        4,
-        last=True,
-        stride=2,
-        dilation=2,
-        dtype=np.float16,
-        epilogue="y0 += x0;",
-        bias=True,
-        groups=32,
-        traits=on(CPU, compute_units=1),
-        name="depthwise",
-    )
-    yield conv(
-        4,
         8,
         28,
         8,
@@ -710,7 +694,9 @@ def plans():
         image = (1, channels, 28, 64, 1)
         prefetching = on(CPU, prefetch=True)
         yield tiled("in_place", (6, 4), *image, last=True, epilogue="y0 += x0;", traits=prefetching)
-    yield planes("depthwise/weight/channels", 2, 32, 30, 7, direction="weight", last=True)
+    yield planes(
+        "depthwise/weight/channels", 2, 32, 30, 7, direction="weight", last=True, beta=True
+    )
     yield tiled(
         "in_place",
         (7, 3),

@@ -191,8 +191,8 @@ def plan_depthwise(what, traits, name="", tile=()):
     if name:
         (strategy,) = (s for s in strategies if s.name == name)
         return strategy.tuned(what, traits, tile) or strategy.planned(what, traits)
-    able = (s for s in strategies if s.applicable(what, traits) and s.preferred(what, traits))
-    return next(able).planned(what, traits)
+    able = (s.decide(what, traits, preferred=True) for s in strategies)
+    return next(filter(None, able)).plan()
 
 
 def block(images, channels, middle, outputs, size, stride, *, kernel=3, expand=True, dtype=None):

@@ -73,14 +73,14 @@ def test_a_depthwise_tile_is_run(device):
     with tuning.using(Asked()):
         ops.conv2d(*operands, groups=20)
     problem = ConvolutionClass.of(recorder["conv"])
-    wanted = Choice("depthwise/lanes", (2, 1))
+    wanted = Choice("depthwise/windows", (2, 1, 1))
     tuning.save(device, {("conv", problem): Entry(wanted, 1.5)})
     Calls.forget()
     np.testing.assert_array_equal(ops.conv2d(*operands, groups=20).get(), x)
     known = conv._primitive("conv2d").calls._known.values()
     calls = [call for call in known if len(call.stages) == 1]
     (code,) = {call.stages[0].launch._plan.code for call in calls}
-    assert (code.along, code.outputs_a_item) == ("channel", 2)
+    assert (code.along, code.rows) == ("channel", 2)
 
 
 def test_other_traits_another_table(device, monkeypatch):

@@ -23,7 +23,10 @@ from clprim.plan.store import StoredCode, StoringCode, add_store, storing
 from clprim.traits import DeviceTraits
 
 # What its strategies take, for messages.
-NEEDS = "a group for every channel of the input, and outputs that stay what they are"
+NEEDS = (
+    "a group for every channel of the input, outputs that stay what they are, and windows that "
+    "share elements, or a CPU's vectors"
+)
 # What examples do to results.
 CLIP = "y0 = clamp(y0, 0, 6);"
 # Work-items a compute unit that are worth timing.
@@ -207,23 +210,6 @@ def arguments_of(what: Depthwise, code: dict[str, Any], w: str) -> Arguments:
         found.numbers(
             w_start=place.start, w_channel=place.image, w_row=place.row, w_column=place.column
         )
-    return found
-
-
-def arguments_of_any(what: Depthwise, code: dict[str, Any]) -> Arguments:
-    """Returns the parameters of kernels that read the weight where it lies, and any strides."""
-    found = arguments_of(what, code, "w")
-    h, v = what.rows, what.columns
-    found.numbers(
-        channels=what.channels,
-        multiplier=what.multiplier,
-        x_rows=h.inputs,
-        x_columns=v.inputs,
-        y_rows=h.outputs,
-        y_columns=v.outputs,
-        rows_before=h.before,
-        columns_before=v.before,
-    )
     return found
 
 

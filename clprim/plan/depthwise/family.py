@@ -6,11 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from clprim.plan.depthwise.channels import CHANNELS
-from clprim.plan.depthwise.lanes import LANES
 from clprim.plan.depthwise.planes import WHOLE_PLANES
 from clprim.plan.depthwise.runs import RUNS
 from clprim.plan.depthwise.weight.channels import GRADIENT_CHANNELS
-from clprim.plan.depthwise.weight.lanes import GRADIENT_LANES
 from clprim.plan.depthwise.weight.planes import GRADIENT_PLANES
 from clprim.plan.depthwise.weight.windows import GRADIENT_WINDOWS
 from clprim.plan.depthwise.windows import WINDOWS
@@ -29,8 +27,6 @@ def _of_planes(strategy: Strategy[Any]) -> Strategy[Any]:
 
 
 #: Forward, and the gradient in the input.
-PLANES = tuple(map(_of_planes, (CHANNELS, RUNS, WHOLE_PLANES, WINDOWS, LANES)))
+PLANES = tuple(map(_of_planes, (CHANNELS, RUNS, WHOLE_PLANES, WINDOWS)))
 #: The gradient in the weight.
-GRADIENTS = tuple(
-    map(_of_planes, (GRADIENT_CHANNELS, GRADIENT_PLANES, GRADIENT_WINDOWS, GRADIENT_LANES))
-)
+GRADIENTS = tuple(map(_of_planes, (GRADIENT_CHANNELS, GRADIENT_PLANES, GRADIENT_WINDOWS)))

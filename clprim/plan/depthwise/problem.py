@@ -8,8 +8,8 @@ With a stride of 1 that is a convolution with the taps in reverse order.
 
 There is one product a tap and nothing to share between channels, so memory decides how fast this
 is. The kernels of CPUs differ by what lies side by side there: `depthwise_channels`,
-`depthwise_planes`. Those of other devices, and of arrays of any strides, by whether windows fit
-the registers: `depthwise_windows`, and for whatever else `depthwise_lanes`.
+`depthwise_planes`. Other devices, and arrays of any strides, get `depthwise_windows` where a row
+of taps fits the registers; what is left is a product, of one channel a group.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from clprim.plan.conv.dense import GPU, dense_depthwise
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.cost import GroupWork
-from clprim.plan.depthwise.code import CLIP, NEEDS, TiledCode, arguments_of_any, stores
+from clprim.plan.depthwise.code import CLIP, NEEDS, TiledCode, arguments_of, stores
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.depthwise.registers import (
     MOST_SUMS,
@@ -129,7 +129,17 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Plan:
     base = stores(what, 1, along, traits, streaming=False)
     in_registers = taps_in_registers(h, v)
     dilated, looped = max(h.dilation, v.dilation) > 1, in_registers < h.kernel
-    found = arguments_of_any(what, base)
+    found = arguments_of(what, base, "w")
+    found.numbers(
+        channels=what.channels,
+        multiplier=what.multiplier,
+        x_rows=what.rows.inputs,
+        x_columns=what.columns.inputs,
+        y_rows=what.rows.outputs,
+        y_columns=what.columns.outputs,
+        rows_before=what.rows.before,
+        columns_before=what.columns.before,
+    )
     if along == "channel":
         found.numbers(tile_rows=_tiles_a_plane(what, tile)[0])
     if dilated:

@@ -40,7 +40,6 @@ def test_what_lies_side_by_side_decides():
     # Nothing is: every second column, a weight of many outputs with channels last.
     assert template(depthwise(8, 32, 56, step=2)) == "depthwise/windows"
     assert template(depthwise(8, 32, 56, last=True, multiplier=2)) == "depthwise/windows"
-    assert template(depthwise(8, 32, 56, step=2, stride=4)) == "depthwise/lanes"
     assert template(depthwise(8, 32, 56, multiplier=2)) == "depthwise/runs"
 
 
@@ -49,7 +48,6 @@ def test_gradients_in_the_weight():
     assert template(depthwise_weight(8, 32, 56)) == "depthwise/weight/planes"
     assert template(depthwise_weight(8, 32, 56, kernel=4)) == "depthwise/weight/windows"
     assert template(depthwise_weight(8, 8, 56, last=True)) == "depthwise/weight/windows"
-    assert template(depthwise_weight(8, 8, 56, stride=4)) == "depthwise/weight/lanes"
 
 
 def test_gpus_get_windows():
@@ -61,15 +59,19 @@ def test_gpus_get_windows():
         assert (weight.main.template, weight.main.code.along) == ("depthwise/weight/windows", along)
 
 
-def test_windows_that_share_nothing_get_lanes():
+def test_windows_that_share_nothing_are_products():
     for options in (
         {"stride": 4},
         {"kernel": 50},
         {"stride": 2, "dilation": 2},
-        {"adjoint": True, "stride": 2, "dilation": 2},
-        {"adjoint": True, "stride": 2, "kernel": 31},
+        {"direction": "input", "stride": 2, "dilation": 2},
+        {"direction": "input", "stride": 2, "kernel": 31},
+        {"direction": "weight", "stride": 4},
     ):
-        assert template(depthwise(2, 8, 64, **options), GPU) == "depthwise/lanes", options
+        plan = CONVOLUTIONS.plan(dense_depthwise(2, 8, 64, **options), GPU)
+        assert plan.main.template == "product/tiles", options
+    plan = CONVOLUTIONS.plan(dense_depthwise(2, 8, 64, direction="weight", stride=4), CPU)
+    assert plan.main.template == "product/panels"
 
 
 @pytest.mark.parametrize("last", [False, True])
@@ -169,7 +171,7 @@ def test_work_items_cover_every_row_once(traits, last, stride, adjoint):
             assert (plan.global_size[1] - 1) * given["rows_a_item"] < rows
             assert plan.global_size[0] * given["vectors_a_item"] >= given["vectors"]
             assert given["vectors"] * plan.code.width >= channels
-        elif plan.template not in ("depthwise/windows", "depthwise/lanes"):
+        elif plan.template != "depthwise/windows":
             assert plan.global_size[0] * given["planes_a_item"] >= n * channels
             assert (plan.global_size[0] - 1) * given["planes_a_item"] < n * channels
             assert plan.global_size[1] * given["rows_a_item"] >= what.rows.outputs

@@ -39,11 +39,9 @@ CASES = {
     "planes, by input": (depthwise(8, 96, 56, **BACK), CPU, (4, 6, 2)),
     "windows": (depthwise(8, 96, 56, last=True), GPU, (2, 1, 64)),
     "windows, by input": (depthwise(8, 96, 56, **BACK), GPU, (2, 4, 64)),
-    "lanes": (depthwise(8, 96, 56, stride=4), GPU, (2, 64)),
     "weight channels": (depthwise_weight(8, 96, 56, last=True), CPU, (4, 5, 2)),
     "weight planes": (depthwise_weight(8, 96, 56), CPU, (7, 2)),
     "weight windows": (depthwise_weight(8, 96, 56), GPU, (2, 2, 3, 32)),
-    "weight lanes": (depthwise_weight(8, 96, 56, stride=4), GPU, (2, 8)),
 }
 each_case = pytest.mark.parametrize(("what", "traits", "tile"), CASES.values(), ids=CASES)
 
@@ -139,7 +137,7 @@ def test_work_items_cover_every_row_with_any_tile(last):
         what = depthwise(3, 33, 30, last=last, stride=stride, adjoint=adjoint)
         for choice in CONVOLUTIONS.candidates(what, CPU):
             main = tuned(what, CPU, choice).main
-            if main.template in ("depthwise/windows", "depthwise/lanes"):
+            if main.template == "depthwise/windows":
                 continue
             given = numbers(main)
             rows = given["rows_a_item"] * main.global_size[1]
@@ -187,7 +185,7 @@ def test_a_file_holds_everything():
         for what, traits, tile in CASES.values()
     }
     file = TuningFile(("GeForm",), "Vendor", "1.2", {"compute_units": 8}, entries)
-    assert len(file.entries) == 9  # what GPUs and CPUs do is of one class
+    assert len(file.entries) == 7  # what GPUs and CPUs do is of one class
     assert TuningFile.parse(file.text(FAMILIES), FAMILIES) == file
     old = json.loads(file.text(FAMILIES))
     del old["tiles"][0]["problem"]["lanes"]
