@@ -19,13 +19,14 @@ class Form(NamedTuple):
     told: dict[str, Any]
 
 
-_makers: dict[str, Callable[..., Any]] = {}
+#: What makes primitives again, by their kinds.
+makers: dict[str, Callable[..., Any]] = {}
 _classes: dict[str, type] = {}
 
 
 def register_form(kind: str, make: Callable[..., Any], *options: type) -> None:
     """Registers what makes primitives of a kind, and the classes of their options."""
-    _makers[kind] = make
+    makers[kind] = make
     for each in options:
         _classes[_name(each)] = each
 
@@ -36,7 +37,7 @@ def _name(kind: type) -> str:
 
 def made(form: Form) -> Any:
     """Returns the primitive of a form."""
-    make = _makers.get(form.kind)
+    make = makers.get(form.kind)
     if make is None:
         raise DefinitionError(f"no primitive is called {quoted(form.kind)}")
     try:

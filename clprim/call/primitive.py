@@ -16,7 +16,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_arrays
 from clprim.call.call import Call, bind
-from clprim.call.forms import Form
+from clprim.call.forms import Form, makers
 from clprim.call.packed import PackedWeight
 from clprim.call.scalars import as_numbers
 from clprim.call.signature import Calls
@@ -71,14 +71,15 @@ class Primitive(ABC):
 
     Attributes:
         what: The operator, for messages.
+        kind: What it computes, whatever it is called in messages: what passes and files ask.
         calls: The planned calls, by their signatures.
         nothing: What `sources` says where nothing runs.
     """
 
     nothing: ClassVar[str] = "// no elements: nothing runs\n"
 
-    def __init__(self, what: str) -> None:
-        self.what = what
+    def __init__(self, what: str, kind: str = "") -> None:
+        self.what, self.kind = what, kind or what
         self.calls: Calls[Call] = Calls()
 
     def check(
@@ -133,7 +134,7 @@ class Primitive(ABC):
     @property
     def form(self) -> Form | None:
         """What makes it again, for files; None where nothing does."""
-        return None
+        return Form(self.kind, {}) if self.kind in makers else None
 
     def snippets(self, problem: Any) -> Mapping[str, str]:
         """The user's text of every part, for the compiler's complaints."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from clprim.graph.graph import Graph, Uses, buffer_of
-from clprim.graph.passes.moves import moves_of
+from clprim.graph.passes.layout.moves import moves_of
 from clprim.plan.strides import Operand
 from clprim.primitives.pointwise import Pointwise
 
@@ -14,7 +14,7 @@ _Name = Callable[[Operand], str]
 
 def apart(graph: Graph, names: _Name) -> list[str]:
     """Returns a line for every elementwise node and copy: why no other kernel runs it."""
-    uses, results = Uses(graph.nodes), graph.results()
+    uses, results = graph.uses, graph.results()
     found: list[str] = []
     for n, node in enumerate(graph.nodes):
         if not isinstance(node.primitive, Pointwise) and moves_of(node) is None:

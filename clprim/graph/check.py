@@ -18,7 +18,7 @@ import pyopencl as cl
 from clprim.arrays.array import array_over
 from clprim.arrays.memory import allocate_workspace
 from clprim.errors import ClprimError, DefinitionError, quoted
-from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, same_place
+from clprim.graph.graph import Buffer, Graph, Node, buffer_of, same_place
 from clprim.graph.replay import Replay
 from clprim.graph.steps import enqueue, steps_of
 from clprim.graph.text import call_text
@@ -59,7 +59,7 @@ def allowed(before: Graph, after: Graph, declared: Units) -> Units:
 
 def _strategies(graph: Graph) -> list[str]:
     nodes = [n for n in graph.nodes if isinstance(n.primitive, ContractionPrimitive)]
-    return sorted(f"{n.primitive.what} {n.plan.choice}" for n in nodes)
+    return sorted(f"{n.primitive.kind} {n.plan.choice}" for n in nodes)
 
 
 def check(name: str, before: Graph, after: Graph, device: Device, declared: Units) -> None:
@@ -95,7 +95,7 @@ def check_replay(graph: Graph, device: Device) -> None:
 
 def _follow(name: str, known: _Run, found: _Run, before: Graph, after: Graph, units: Units) -> None:
     """Runs the new graph, and compares it node by node, then what is left at its end."""
-    uses, new = Uses(before.nodes), Uses(after.nodes)
+    uses, new = before.uses, after.uses
     strict = not known.special
 
     def differs(old: Operand, operand: Operand, node: Node | None) -> None:

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from clprim.errors import DefinitionError, quoted
-from clprim.graph.graph import Buffer, Graph, Uses, buffer_of
+from clprim.graph.graph import Buffer, Graph, buffer_of
 from clprim.graph.text import Names, kind_text
 
 _WIDTH, _HEIGHT, _STEP, _MARGIN = 400, 40, 64, 24
@@ -55,7 +55,7 @@ def _column(graph: Graph, number: int, word: str) -> Iterator[str]:
     plural = "" if len(graph.nodes) == 1 else "s"
     title = f"{graph.what}, {word}: {len(graph.nodes)} call{plural}"
     yield f'<text class="h" x="{left}" y="{_MARGIN}">{escape(title)}</text>'
-    names, writers = Names(graph), Uses(graph.nodes).writers
+    names, writers = Names(graph), graph.uses.writers
 
     def top(n: int) -> int:
         return 2 * _MARGIN + n * _STEP

@@ -22,7 +22,7 @@ from clprim.call.packed import PackedWeight
 from clprim.call.primitive import Primitive
 from clprim.errors import DefinitionError
 from clprim.graph.graph import NOTHING, Buffer, Graph, Node
-from clprim.graph.passes.constants import array_of
+from clprim.graph.passes.simplify.constant_folding import array_of
 from clprim.plan.kernel import KernelPlan, Plan, PrintedCode
 from clprim.plan.strides import Operand
 from clprim.runtime.device import Device

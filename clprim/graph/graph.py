@@ -42,6 +42,9 @@ class Buffer:
         return f"<{self.kind} of {self.nbytes} bytes>"
 
 
+NO_BUFFERS: Mapping[Buffer, Buffer] = {}
+
+
 def buffer_of(operand: Operand) -> Buffer:
     """Returns the buffer that an operand of a graph lies in."""
     assert operand.memory is not None
@@ -99,6 +102,18 @@ class Node:
         written = {n for kernel in self.plan.stages for n in kernel.buffers(written=True)}
         return tuple(r for name, r in zip(names, self.reads, strict=False) if name in written)
 
+    def rebased(
+        self, reads: Mapping[Buffer, Buffer], writes: Mapping[Buffer, Buffer] = NO_BUFFERS
+    ) -> Node:
+        """Returns the same node over buffers that stand for others."""
+        if not any(b in reads or b in writes for b in self.buffers()):
+            return self
+        return replace(
+            self,
+            reads=tuple(rebased(o, reads) for o in self.reads),
+            writes=tuple(rebased(o, writes) for o in self.writes),
+        )
+
     def buffers(self) -> Iterator[Buffer]:
         """All that it reads or writes, some more than once."""
         return map(buffer_of, (*self.writes, *self.reads))
@@ -148,14 +163,25 @@ def planned(
 
 
 def replanned(
-    device: Device, node: Node, reads: Sequence[Operand], writes: Sequence[Operand]
+    device: Device,
+    node: Node,
+    reads: Sequence[Operand],
+    writes: Sequence[Operand],
+    **changed: Any,
 ) -> Node | None:
-    """Returns a node over other operands; None where its primitive refuses them."""
-    rest = node.numbers, node.options, node.kept, node.line
+    """Returns a node over other operands, with other settings; None where that is refused."""
+    names = ("primitive", "numbers", "options", "kept", "line")
+    told = {name: getattr(node, name) for name in names} | changed
     try:
-        return planned(device, node.primitive, reads, writes, *rest)
+        return planned(device, reads=reads, writes=writes, **told)
     except (ClprimError, NoPlanError, ValueError):
         return None
+
+
+def rebased(operand: Operand, instead: Mapping[Buffer, Buffer]) -> Operand:
+    """Returns an operand over the buffer that stands for its own."""
+    new = instead.get(buffer_of(operand))
+    return operand if new is None else replace(operand, memory=(new, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +267,11 @@ class Graph:
         """Returns the graph with other nodes."""
         return replace(self, nodes=tuple(nodes), notes=(*self.notes, *notes))
 
+    @cached_property
+    def uses(self) -> Uses:
+        """Where buffers are written and read."""
+        return Uses(self.nodes)
+
     def results(self) -> set[Buffer]:
         """Buffers that hold results and are made by a call."""
         return {b for b in map(buffer_of, self.outputs) if b.kind == "temporary"}
@@ -278,12 +309,6 @@ class Uses:
                         numbers.remove(n)
                     if not numbers:
                         del found[buffer]
-
-    def join(self, nodes: list[Node | None], first: int, second: int, made: Node) -> None:
-        """Puts a node in the place of the second of two, which goes like the first one."""
-        self.change(first, nodes[first], None)
-        self.change(second, nodes[second], made)
-        nodes[first], nodes[second] = None, made
 
     def only_writer(self, buffer: Buffer) -> int | None:
         """The only node that writes a temporary; None where there are several, or none."""

@@ -21,7 +21,7 @@ from clprim.call.primitive import NoPlanError
 from clprim.dtypes import as_dtype
 from clprim.errors import ClprimError, DefinitionError, quoted
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, planned
-from clprim.graph.passes.constants import array_of, packed
+from clprim.graph.passes.simplify.constant_folding import array_of, weight_packing
 from clprim.plan.strides import Operand
 from clprim.runtime.device import Device, current_device
 
@@ -138,7 +138,7 @@ def _read(raw: bytes) -> Graph:
     outputs = tuple(_operand(o, buffers) for o in told["outputs"])
     if any(buffer_of(o) not in known for o in outputs):
         raise DefinitionError("a result that nobody has written")
-    return packed(Graph(str(told["what"]), inputs, tuple(nodes), outputs), device)
+    return weight_packing(Graph(str(told["what"]), inputs, tuple(nodes), outputs), device)
 
 
 def _buffer(device: Device, n: int, entry: Any, header: Any, data: memoryview) -> Buffer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from clprim.call.forms import Form, register_form
+from clprim.call.forms import register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target
 from clprim.plan.fused.attention import plan_attention
 from clprim.plan.fused.attention_few import plan_attention_few
@@ -33,11 +33,6 @@ class _Written(Primitive):
         """See `Primitive.problem`."""
         del target
         return Problem(request.outs, request.operands, request.options)
-
-    @property
-    def form(self) -> Form:
-        """See `Primitive.form`."""
-        return Form(self.what, {})
 
     def names(self, problem: Problem) -> Sequence[str]:
         """The result and the sums, then queries, keys, values and the mask."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from clprim.call.forms import Form, register_form
+from clprim.call.forms import register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target
 from clprim.errors import DTypeError, ShapeError
 from clprim.language.epilogue import define_epilogue
@@ -33,11 +33,6 @@ class GatePrimitive(Primitive):
 
     def __init__(self) -> None:
         super().__init__("gate")
-
-    @property
-    def form(self) -> Form:
-        """See `Primitive.form`."""
-        return Form(self.what, {})
 
     def problem(self, request: Request, target: Target) -> Gate:
         """See `Primitive.problem`."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from clprim.arrays.memory import memory_relation
-from clprim.call.forms import Form, register_form
+from clprim.call.forms import register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target, able, run
 from clprim.plan.index.lines import plan_lines
 from clprim.plan.kernel import Buffer, Plan
@@ -42,11 +42,6 @@ class _Lines(Primitive):
         (y,), (_, _, *own) = request.outs, request.operands
         there = own == [y] and None not in (y.memory, own[0].memory) and own[0].memory == y.memory
         return _Problem(request.outs, request.operands, request.options, there)
-
-    @property
-    def form(self) -> Form:
-        """See `Primitive.form`."""
-        return Form(self.what, {})
 
     def plan(self, problem: _Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""

@@ -43,7 +43,7 @@ class _Lists(Primitive):
     """A `Pointwise` on several lists of arrays, some of which it writes."""
 
     def __init__(self, what: str, definition: PointwiseDefinition) -> None:
-        super().__init__(what)
+        super().__init__(what, "lists")
         self.definition = definition
         self.taken: Calls[tuple[int, ...]] = Calls()
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.call.forms import Form, register_form
+from clprim.call.forms import register_form
 from clprim.call.primitive import Primitive, Request, Target, run
 from clprim.errors import ShapeError
 from clprim.plan.kernel import Plan
@@ -45,11 +45,6 @@ class _Order(Primitive):
         (keys,) = request.operands
         return _Keys((_places(keys.shape),), keys, request.options)
 
-    @property
-    def form(self) -> Form:
-        """See `Primitive.form`."""
-        return Form(self.what, {})
-
     def plan(self, problem: _Keys, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
         return plan_order(*problem.lines, problem.bits, problem.keys.dtype.itemsize, traits)
@@ -69,11 +64,6 @@ class _First(Primitive):
         (keys,), (bits, k) = request.operands, request.options
         place = _places((*keys.shape[:-1], k))
         return _Keys((place,) * (1 + (k > ORDERED)), keys, bits)
-
-    @property
-    def form(self) -> Form:
-        """See `Primitive.form`."""
-        return Form(self.what, {})
 
     def plan(self, problem: _Keys, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clprim.arrays.memory import memory_relation
-from clprim.call.forms import Form, register_form
+from clprim.call.forms import register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target, run
 from clprim.dtypes import NO_ARRAY
 from clprim.plan.index.pieces import MOST_PIECES, Diagonal, plan_pieces
@@ -40,11 +40,6 @@ class PiecesPrimitive(Primitive):
         """See `Primitive.problem`."""
         del target
         return _Problem(request.outs, request.operands, request.options)
-
-    @property
-    def form(self) -> Form:
-        """See `Primitive.form`."""
-        return Form(self.what, {})
 
     def plan(self, problem: _Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""

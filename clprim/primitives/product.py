@@ -55,13 +55,13 @@ class ContractionPrimitive(Primitive):
         lower: Callable[[Request, Target], Contracted],
         kind: str,
     ) -> None:
-        super().__init__(what)
-        self._names, self._lower, self._kind = names, lower, kind
+        super().__init__(what, kind)
+        self._names, self._lower = names, lower
 
     @property
     def form(self) -> Form:
         """See `Primitive.form`."""
-        return Form(self._kind, {"what": self.what})
+        return Form(self.kind, {"what": self.what})
 
     def check(
         self,

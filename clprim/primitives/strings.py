@@ -32,7 +32,7 @@ class Strings(Primitive):
     _partial_type: Any = None
 
     def __init__(self, what: str, definition: Any) -> None:
-        super().__init__(what)
+        super().__init__(what, type(self).__name__)
         self.definition = definition
         self.inputs: int = definition.inputs
         self.scalars: int = definition.scalars
@@ -71,7 +71,7 @@ class Strings(Primitive):
                 told[part] = snippet.text
         if self._partial_type is not None:
             told["partial_type"] = _type_names(self._partial_type)
-        return Form(type(self).__name__, told)
+        return Form(self.kind, told)
 
     def names(self, problem: Any) -> Sequence[str]:
         """Results y0, …, then arrays x0, …."""

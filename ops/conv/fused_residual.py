@@ -9,7 +9,7 @@ from typing import Any
 
 from clprim.arrays.formats import order_like
 from clprim.call.arguments import check_array
-from clprim.call.forms import Form, register_form
+from clprim.call.forms import register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, ShapeError, quoted
@@ -81,11 +81,6 @@ def _arrays(
 
 class _Block(Primitive):
     """Three convolutions as one kernel."""
-
-    @property
-    def form(self) -> Form:
-        """See `Primitive.form`."""
-        return Form(self.what, {})
 
     def check(
         self,

@@ -69,7 +69,7 @@ OLD = "y0 = x0 > 0 ? x0 : w0 * x0;"
 )
 def test_a_pass_that_changes_a_node_is_named_with_it(monkeypatch, new, first):
     broken = renamed(OLD, new)
-    monkeypatch.setattr(passes, "PASSES", (passes.dead, broken))
+    monkeypatch.setattr(passes, "PASSES", (passes.dead_code, broken))
     leaky = cp.Pointwise(OLD, name="leaky")
 
     def function(x):

@@ -11,67 +11,65 @@ from collections.abc import Callable
 
 from clprim.graph import check
 from clprim.graph.graph import Graph
-from clprim.graph.passes.attention import attention
-from clprim.graph.passes.blocks import blocks
-from clprim.graph.passes.constants import constants, packed
-from clprim.graph.passes.copies import copies
-from clprim.graph.passes.dead import dead
-from clprim.graph.passes.elementwise import elementwise
-from clprim.graph.passes.fold import fold
-from clprim.graph.passes.formats import formats
-from clprim.graph.passes.gates import gates
-from clprim.graph.passes.in_place import in_place
-from clprim.graph.passes.overwrite import overwrite
-from clprim.graph.passes.reads import reads
-from clprim.graph.passes.recompute import recompute
-from clprim.graph.passes.repeated import repeated
-from clprim.graph.passes.siblings import siblings
-from clprim.graph.passes.stores import stores
-from clprim.graph.passes.unread import unread
-from clprim.graph.passes.uploads import uploads
-from clprim.graph.passes.versions import versions
+from clprim.graph.passes.fuse.attention import attention
+from clprim.graph.passes.fuse.batch_norm_folding import batch_norm_folding
+from clprim.graph.passes.fuse.elementwise_fusion import elementwise_fusion
+from clprim.graph.passes.fuse.epilogue_fusion import epilogue_fusion
+from clprim.graph.passes.fuse.horizontal_fusion import horizontal_fusion
+from clprim.graph.passes.fuse.inverted_residuals import inverted_residuals
+from clprim.graph.passes.fuse.prologue_fusion import prologue_fusion
+from clprim.graph.passes.fuse.squeeze_excitation import squeeze_excitation
+from clprim.graph.passes.layout.copy_elision import copy_elision
+from clprim.graph.passes.layout.copy_fusion import copy_fusion
+from clprim.graph.passes.layout.layout_assignment import layout_assignment
+from clprim.graph.passes.memory.in_place_reuse import in_place_reuse
+from clprim.graph.passes.memory.rematerialisation import rematerialisation
+from clprim.graph.passes.simplify.common_subexpressions import common_subexpressions
+from clprim.graph.passes.simplify.constant_folding import constant_folding, weight_packing
+from clprim.graph.passes.simplify.dead_code import dead_code, dead_stores
+from clprim.graph.passes.simplify.ssa import copy_on_write, ssa
 from clprim.runtime.device import Device
 
 Pass = Callable[[Graph, Device], Graph]
 
 PASSES: tuple[Pass, ...] = (
-    uploads,
-    dead,
-    unread,
-    versions,
-    repeated,
-    constants,
-    fold,
-    elementwise,
+    copy_on_write,
+    dead_code,
+    dead_stores,
+    ssa,
+    common_subexpressions,
+    constant_folding,
+    batch_norm_folding,
+    elementwise_fusion,
     attention,
-    stores,
-    gates,
-    formats,
-    in_place,
-    copies,
-    blocks,
-    siblings,
-    reads,
-    siblings,
-    recompute,
-    overwrite,
-    packed,
-    dead,
+    epilogue_fusion,
+    squeeze_excitation,
+    layout_assignment,
+    copy_elision,
+    copy_fusion,
+    inverted_residuals,
+    horizontal_fusion,
+    prologue_fusion,
+    horizontal_fusion,
+    rematerialisation,
+    in_place_reuse,
+    weight_packing,
+    dead_code,
 )
 # Of passes that round elsewhere: by dtype how far a node's results may be from what they were, in
 # units of the last place of the largest of them.
 BOUNDS: dict[Pass, check.Units] = {
-    fold: check.SUMS,
-    elementwise: {"float16": 8.0, "bfloat16": 8.0},
-    stores: {"float16": 8.0, "bfloat16": 8.0},
+    batch_norm_folding: check.SUMS,
+    elementwise_fusion: {"float16": 8.0, "bfloat16": 8.0},
+    epilogue_fusion: {"float16": 8.0, "bfloat16": 8.0},
     attention: check.SUMS,
-    gates: check.SUMS,
-    formats: check.SUMS,
-    blocks: check.SUMS,
+    squeeze_excitation: check.SUMS,
+    layout_assignment: check.SUMS,
+    inverted_residuals: check.SUMS,
     # Of 0 and -0 the greatest is the one that comes first.
-    siblings: check.ZEROS,
+    horizontal_fusion: check.ZEROS,
     # Of other strides a reduction may add up in another order.
-    in_place: {"float16": 2.0, "bfloat16": 2.0, "float32": 16.0, "float64": 64.0},
+    copy_elision: {"float16": 2.0, "bfloat16": 2.0, "float32": 16.0, "float64": 64.0},
 }
 
 

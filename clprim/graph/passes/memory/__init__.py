@@ -1,0 +1,1 @@
+"""Passes that save memory between kernels."""

@@ -1,0 +1,1 @@
+"""Passes that leave less to do: dead code, common subexpressions, constants."""
