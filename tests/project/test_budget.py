@@ -25,7 +25,7 @@ LINES = {
     "clprim/runtime": 4_080,
     "clprim/arrays": 2_360,
     "clprim/call": 1_080,
-    "clprim/primitives": 3_160,
+    "clprim/primitives": 2_860,
     "clprim/gradients": 2_810,
     "clprim/graph": 7_710,
     "clprim/functions": 1_440,
