@@ -11,6 +11,7 @@ from clprim.torch import (
     generators,
     layout,
     modules,
+    nested,
     private,
     storages,
     table,
@@ -45,6 +46,7 @@ modules.register()
 random.register()
 optimizer.register()
 attention.register()
+nested.register()
 groups.register()
 logarithms.register()
 product.register()

@@ -91,6 +91,10 @@ def _widest(found: list[torch.Tensor]) -> torch.dtype:
     return kind
 
 
+def _lowered(value: torch.Tensor) -> torch.Tensor:
+    return value.to(_lower([])) if _is_castable(value) else value
+
+
 def register() -> None:
     """Registers the lists; all other operators run as they are called."""
     for names, choose in ((_LOWER, _lower), (_FLOAT32, _float32), (_PROMOTE, _widest)):
@@ -98,4 +102,5 @@ def register() -> None:
             overload = _overload(name)
             if overload is not None:
                 private.register_autocast(name, _casting(overload, choose))
+    private.allow_flex_attention(_lowered)
     private.autocast_falls_through()

@@ -59,6 +59,9 @@ class Kept(OutputCode):  # type: ignore[misc]
             mode = detect_fake_mode(example_inputs)
             with unset_fake_temporarily():
                 self._module = GraphPickler.loads(self._bytes, mode)
+            for inner in self._module.modules():  # what operators of functions call
+                if isinstance(inner, fx.GraphModule) and inner is not self._module:
+                    inner.recompile()
             self._program = Program(what, self._module, weights, **options)
 
     def set_triton_bundle(self, _: Any) -> None:

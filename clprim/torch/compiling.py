@@ -11,6 +11,7 @@ from torch import fx
 
 from clprim.errors import DefinitionError, DeviceError, quoted
 from clprim.torch import private
+from clprim.torch.generators import DeviceGenerator
 from clprim.torch.memory import on_device
 
 _MODES = {"default": False, "reduce-overhead": False, "max-autotune": True,
@@ -107,6 +108,7 @@ def _registering(original: Any) -> Any:
     def begin(wrapper: Any, backend: Any, *args: Any, **options: Any) -> None:
         if backend == "clprim":
             private.compile_with("clprim", compile_graph)
+        private.break_graphs_at(DeviceGenerator)
         original(wrapper, backend, *args, **options)
 
     return begin

@@ -10,7 +10,7 @@ import ctypes
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import count, repeat
 from threading import get_ident
 from typing import Any
@@ -380,6 +380,61 @@ def register_autocast(name: str, function: Callable[..., Any]) -> None:
     _aten_library().impl(name, opaque(function), f"Autocast{_KEY}")
 
 
+def allow_flex_attention(cast: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Lets `flex_attention` take tensors of the device: PyTorch makes it of products and `vmap`.
+
+    Args:
+        cast: What autocast makes of queries, keys and values.
+    """
+    from torch._higher_order_ops.flex_attention import flex_attention
+    from torch.nn.attention import flex_attention as module
+
+    checked: Any = module
+    original = checked._validate_device
+
+    def validate(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
+        if query.device.type != NAME:
+            original(query, key, value)
+
+    def run(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *rest: Any) -> Any:
+        with torch._C._DisableAutocast():
+            return flex_attention(cast(query), cast(key), cast(value), *rest)
+
+    checked._validate_device = validate
+    flex_attention.py_impl(getattr(torch._C.DispatchKey, f"Autocast{_KEY}"))(run)
+
+
+def attend_to_nested(make: Callable[[Any], Callable[..., Any]]) -> None:
+    """Replaces what attention over nested tensors is by what is made of it."""
+    from torch.nested._internal import ops
+
+    operators: Any = ops
+    operators.jagged_scaled_dot_product_attention = make(
+        operators.jagged_scaled_dot_product_attention
+    )
+
+
+def nested_falls_to(function: Callable[..., Any]) -> None:
+    """Registers what is called, with the overload, where one meets nested tensors of rows."""
+    library = torch.library.Library("_", "IMPL")
+    library.fallback(opaque(function), f"NestedTensor{_KEY}")
+    _libraries.append(library)
+
+
+def checked_nested(*args: Any) -> tuple[Any, ...]:
+    """Returns queries, keys, values, mask of attention as autocast wants them; refuses as PyTorch.
+
+    Args:
+        args: Those of `scaled_dot_product_attention`, in their order.
+    """
+    from torch.nested._internal import sdpa
+
+    functions: Any = sdpa
+    cast = functions._autocast(*args[:4])
+    functions._validate_sdpa_input(*cast, *args[4:])
+    return tuple(cast)
+
+
 def autocast_falls_through() -> None:
     """Lets all other overloads run under autocast as they do without it."""
     library = torch.library.Library("_", "IMPL")
@@ -571,6 +626,16 @@ def views_of(metadata: Any) -> dict[int, int]:
         for n, info in enumerate(metadata.output_info)
         if info.output_type is OutputType.alias_of_input
     }
+
+
+@cache
+def break_graphs_at(kind: type) -> None:
+    """Lets a compiled graph end where generators of a kind are used, as at PyTorch's own."""
+    from torch._dynamo.variables.script_object import TorchScriptObjectVariable
+
+    original: Any = TorchScriptObjectVariable.is_matching_cls
+    found: Any = staticmethod(lambda other: not issubclass(other, kind) and original(other))
+    TorchScriptObjectVariable.is_matching_cls = found
 
 
 def rng_operators() -> dict[Any, Callable[..., Any]]:
