@@ -123,7 +123,7 @@ __kernel void probe(__global int *a)
 }}"""
 _RESULT = [3, 2, 1, 0]
 # Lanes of two sub-groups hand their numbers over, by a lane that is a constant and by one that is
-# not; all of them vote, and read what lies side by side by one address.
+# not; all of them vote, and read what lies side by side by one address. Then one of the two leaves.
 _SUB_GROUPS = """\
 #ifdef cl_intel_subgroups
 #pragma OPENCL EXTENSION cl_intel_subgroups : enable
@@ -152,6 +152,9 @@ void probe(__global int *a)
     int v = {read};
     v = sub_group_all(v >= first) ? v : -1;
     a[first + lane] = 1000 * (int)from_lane((float)v, 3u) + from_lane(v, (uint)({size} - 1 - lane));
+    if (first > 0)
+        return;
+    a[first + lane] += from_lane(lane + 1, (uint)({size} - 1 - lane)) - ({size} - 1 - lane);
 }}"""
 _READS = {
     "sub_groups": "first + lane",
@@ -400,7 +403,8 @@ def _hands_over(queue: cl.CommandQueue, read: str, size: int) -> bool:
     result = np.empty_like(given)
     cl.enqueue_copy(queue, result, memory)
     pairs = given.reshape(2, size)
-    return bool(np.array_equal(result.reshape(2, size), 1000 * pairs[:, 3:4] + pairs[:, ::-1]))
+    expected = 1000 * pairs[:, 3:4] + pairs[:, ::-1] + [[1], [0]]
+    return bool(np.array_equal(result.reshape(2, size), expected))
 
 
 def _works(queue: cl.CommandQueue, uses: Sequence[str]) -> bool:

@@ -285,6 +285,18 @@ def test_sub_groups_that_do_not_hand_values_over_are_not_used(monkeypatch):
         assert (refined.block_reads, refined.short_block_reads) == (True, short)
 
 
+def test_a_sub_group_may_leave_before_another_one(device, monkeypatch):
+    # Some runtimes let all sub-groups of a group do what the first one does: none may leave alone.
+    if not device.traits.sub_groups:
+        pytest.skip("the device has no sub-groups")
+    size = device.traits.sub_groups[0]
+    assert probe._hands_over(device.queue, "sub_groups", size)
+    stay = probe._SUB_GROUPS.replace("return;\n    a[", ";\n    a[")
+    assert stay != probe._SUB_GROUPS
+    monkeypatch.setattr(probe, "_SUB_GROUPS", stay)
+    assert not probe._hands_over(device.queue, "sub_groups", size)
+
+
 def test_a_device_is_found_by_another_process(device):
     assert query.find(query.whereabouts(device.cl)) == device.cl
 
