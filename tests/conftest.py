@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support import TRAITS, device_ids
+from support import TRAITS, chosen_devices, device_ids
 from turns import of_other_turns
 
 import clprim as cp
@@ -79,12 +79,7 @@ def _wanted_devices():
     for name in [name for name, works in zip([*named], compile_, strict=True) if not works]:
         BROKEN.append(f"{name}: its compiler refuses an empty kernel on this machine, not tested")
         del named[name]
-    words = [w for w in os.environ.get("CLPRIM_TEST_DEVICES", "").split(",") if w.strip()]
-    return [
-        pytest.param(device, id=name)
-        for name, device in named.items()
-        if not words or any(word.strip() in name for word in words)
-    ]
+    return [pytest.param(named[name], id=name) for name in chosen_devices(named)]
 
 
 DEVICES = _wanted_devices()

@@ -56,6 +56,17 @@ def device_ids(devices):
     return found
 
 
+def chosen_devices(names):
+    """Returns those of the devices' names that CLPRIM_TEST_DEVICES asks for, all if it is empty."""
+    asked = os.environ.get("CLPRIM_TEST_DEVICES", "")
+    words = [word.strip() for word in asked.split(",") if word.strip()]
+    found = [name for name in names if not words or any(word in name for word in words)]
+    if words and not found:
+        known = ", ".join(names) or "no device at all"
+        pytest.exit(f"CLPRIM_TEST_DEVICES={asked} names none of the devices here: {known}", 4)
+    return found
+
+
 def numbers(shape, dtype=np.float32, seed=0, low=None, high=6):
     """Small whole numbers of any dtype, whose sums and products are exact."""
     dtype = np.dtype(dtype)
