@@ -22,10 +22,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Facts:
-    """What is said of an operator."""
+    """What is said of an operator.
+
+    ``NAME_backward`` returns gradients in the arguments ``wrt``; it takes what the operator returns
+    behind its result, ``saves``, there always or where a flag before a colon asks for it.
+    """
 
     function: Callable[..., Any]
     gradient: str = ""
+    wrt: str = ""
+    saves: str = ""
     numpy: str = ""
     torch: str = ""
     onnx: str = ""

@@ -38,7 +38,7 @@ def _rotate(ndim: int, interleaved: bool, back: bool, dtype: Any, looked_up: boo
     )
 
 
-@operator(sample="x, empty((4, 2)), empty((4, 2))")
+@operator(sample="x, empty((4, 2)), empty((4, 2))", wrt="x")
 def rotary_embedding(
     x: Any,
     cos: Any,

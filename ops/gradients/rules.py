@@ -18,37 +18,10 @@ from clprim.errors import DefinitionError
 from clprim.graph.spans import Rule, differentiable
 from clprim.ops.gradients import composed
 from clprim.ops.gradients.contractions import SUM, apply_epilogue
+from clprim.ops.registry import OPERATORS
 from clprim.ops.shared.arguments import is_array
 from clprim.ops.shared.epilogue import split_arguments
 from clprim.plan.strides import normalize_axis
-
-
-def _lines(text: str) -> dict[str, str]:
-    rows = (line.split(":") for line in text.strip().splitlines())
-    return {name: wrt.strip() for names, wrt in rows for name in names.split()}
-
-
-# By operator the arguments that `NAME_backward` returns gradients of.
-_PLAIN = _lines("""
-softmax log_softmax softmin local_response_norm: x
-adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d: x
-avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d: x
-max_unpool1d max_unpool2d max_unpool3d: x
-cross_entropy nll_loss multi_margin_loss multilabel_margin_loss: input
-cdist: x1 x2
-ctc_loss: log_probs
-pdist: x
-bilinear: x1 x2 w bias
-rotary_embedding diag_embed fold pad: x
-cross: x y
-grid_sample: x grid
-affine_grid: theta
-interpolate unfold gather take_along_dim take index index_select: x
-masked_fill: x
-cumprod logcumsumexp: x
-embedding_bag: weight per_sample_weights
-cumulative_trapezoid: y x
-""")
 
 # Backward operators that only move, pick or scale, and what they are the backward operators of: the
 # gradient of each is the other one.
@@ -59,20 +32,6 @@ _COMPOSED = (
     "scaled_dot_product_attention batch_norm_train cumulative_trapezoid"
 )
 
-
-# Of those that return more where a flag asks for it, or always: the flag, and what it is.
-_MORE = {
-    "layer_norm": ("x weight bias", "return_stats", "mean rstd"),
-    "group_norm": ("x weight bias", "return_stats", "mean rstd"),
-    "rms_norm": ("x weight", "return_stats", "rstd"),
-    "instance_norm": ("x weight bias", "return_stats", "mean rstd"),
-    "gumbel_softmax": ("logits", "return_soft", "soft"),
-    **{
-        f"{kind}max_pool{n}d": ("x", "return_indices", "indices")
-        for kind, ranks in (("", (1, 2, 3)), ("adaptive_", (1, 2, 3)), ("fractional_", (2, 3)))
-        for n in ranks
-    },
-}
 # Of recurrent layers and cells how many results have gradients.
 _LAYERS = {"lstm": 3, "gru": 2, "rnn": 2}
 _CELLS = {"lstm_cell": 2, "gru_cell": 1, "rnn_tanh_cell": 1, "rnn_relu_cell": 1}
@@ -82,10 +41,11 @@ _DROPOUTS = "dropout dropout1d dropout2d dropout3d"
 def _rules(namespace: Mapping[str, Any]) -> dict[str, Rule]:
     """Returns the rules of operators, by name."""
     ops = _Names(namespace)
-    found = {name: Rule(wrt, ops[f"{name}_backward"]) for name, wrt in _PLAIN.items()}
-    found |= {
-        name: Rule(more[0], ops[f"{name}_backward"], *more[1:]) for name, more in _MORE.items()
-    }
+    found = {}
+    for name, facts in OPERATORS.items():
+        if facts.wrt:
+            told, _, made = facts.saves.rpartition(": ")
+            found[name] = Rule(facts.wrt, ops[f"{name}_backward"], told, made)
     found["instance_norm"] = replace(
         found["instance_norm"],
         aside="running_mean running_var",
@@ -94,10 +54,9 @@ def _rules(namespace: Mapping[str, Any]) -> dict[str, Rule]:
     found["cumprod"] = replace(found["cumprod"], when=_forward)
     for name in _LINEAR.split():
         found[f"{name}_backward"] = Rule("grad", ops[name], aside="x")
-    backward = ops["batch_norm_backward"]
     found["batch_norm_train"] = Rule(
         "x weight bias",
-        backward,
+        ops["batch_norm_backward"],
         made="save_mean save_invstd",
         aside="running_mean running_var",
     )

@@ -141,7 +141,7 @@ def check_bags(
     return dtype
 
 
-@operator(sample="index, empty((2, 3))")
+@operator(sample="index, empty((2, 3))", wrt="weight per_sample_weights")
 @repeatable
 def embedding_bag(
     indices: Any,
@@ -218,7 +218,7 @@ def _masked(value: str, dtype: Any, name: str) -> Operator:
     return Pointwise(f"y0 = x1 ? {value} : x0;", result_type=dtype, name=name)
 
 
-@operator(sample="x, empty(4, bool), 1")
+@operator(sample="x, empty(4, bool), 1", wrt="x")
 def masked_fill(x: Any, mask: Any, value: Any, *, out: Any = None) -> Array:
     """Returns x with a value wherever a mask is set.
 

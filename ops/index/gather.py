@@ -34,7 +34,7 @@ def check_index(what: str, label: str, array: Any) -> None:
         raise DTypeError(f"{what}: expected integers for {label}, got {array.dtype}")
 
 
-@operator(torch="take", sample="x, index")
+@operator(torch="take", sample="x, index", wrt="x")
 @repeatable
 def take(x: Any, index: Any, *, out: Any = None) -> Array:
     """Returns elements of x by their position in C order, in the shape of the index.
@@ -72,6 +72,7 @@ def take(x: Any, index: Any, *, out: Any = None) -> Array:
 @operator(
     onnx="GatherElements(x, index) axis:dim=0 @moves",
     sample="x, 1, empty((0, 3, 4, 4), int64)",
+    wrt="x",
 )
 @repeatable
 def gather(
@@ -112,7 +113,9 @@ def gather(
 
 
 @operator(
-    numpy="take_along_axis(x, indices, /, axis=-1)", sample="x, empty((0, 3, 4, 2), int64), 3"
+    numpy="take_along_axis(x, indices, /, axis=-1)",
+    sample="x, empty((0, 3, 4, 2), int64), 3",
+    wrt="x",
 )
 @repeatable
 def take_along_dim(
@@ -177,7 +180,7 @@ def _along(
     return kernel(lines, what, x.dtype)(x, index, shape=shape, out=out)
 
 
-@operator(torch="index_select", sample="x, 1, empty(2, int64)")
+@operator(torch="index_select", sample="x, 1, empty(2, int64)", wrt="x")
 @repeatable
 def index_select(
     x: Any, dim: int | None = None, index: Any = None, *, axis: int | None = None, out: Any = None

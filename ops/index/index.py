@@ -24,7 +24,7 @@ from clprim.plan.strides import broadcast_shapes
 _INT64 = np.dtype(np.int64)
 
 
-@operator(sample="x, (None, empty(2, int64))")
+@operator(sample="x, (None, empty(2, int64))", wrt="x")
 def index(x: Any, indices: Sequence[Any], *, out: Any = None) -> Array:
     """Returns ``x[indices]`` with arrays of integers and masks, as NumPy's indexing with arrays.
 

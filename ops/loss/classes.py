@@ -28,6 +28,7 @@ from clprim.primitives.reduction import Reduction
 @operator(
     onnx="NegativeLogLikelihoodLoss ignore_index=-4611686018427387904 reduction='mean'",
     sample='x, empty((0, 4, 4), int64), reduction="none"',
+    wrt="input",
 )
 @repeatable
 def nll_loss(
@@ -91,7 +92,7 @@ def nll_loss_backward(
     return dx
 
 
-@operator(sample='x, empty((0, 4, 4), int64), reduction="none"')
+@operator(sample='x, empty((0, 4, 4), int64), reduction="none"', wrt="input")
 @repeatable
 def cross_entropy(
     input: Any,

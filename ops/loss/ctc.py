@@ -144,7 +144,7 @@ class _Problem:
         return found
 
 
-@operator()
+@operator(wrt="log_probs")
 def ctc_loss(
     log_probs: Any,
     targets: Any,

@@ -37,7 +37,7 @@ from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, real
 
 
-@operator(sample="x, 3")
+@operator(sample="x, 3", wrt="x weight bias", saves="return_stats: mean rstd")
 @repeatable
 def group_norm(
     x: Any,

@@ -18,7 +18,11 @@ from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import real
 
 
-@operator(onnx="InstanceNormalization(x, weight, bias) epsilon:eps=1e-05")
+@operator(
+    onnx="InstanceNormalization(x, weight, bias) epsilon:eps=1e-05",
+    wrt="x weight bias",
+    saves="return_stats: mean rstd",
+)
 @repeatable
 def instance_norm(
     x: Any,

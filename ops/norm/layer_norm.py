@@ -32,7 +32,7 @@ from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, real
 
 
-@operator(sample="x, 4")
+@operator(sample="x, 4", wrt="x weight bias", saves="return_stats: mean rstd")
 @repeatable
 def layer_norm(
     x: Any,

@@ -31,7 +31,7 @@ _square = Pointwise("y0 = x0 * x0;", name="lrn_square")
 _weigh = Pointwise("y0 = x0 * x1 * pow(w0 + w1 * x2, w2);", name="lrn_weigh")
 
 
-@operator(sample="x, 2")
+@operator(sample="x, 2", wrt="x")
 @repeatable
 def local_response_norm(
     x: Any,

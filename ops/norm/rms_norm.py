@@ -31,7 +31,7 @@ from clprim.primitives.grouped import Grouped
 from clprim.primitives.reduction import Reduction
 
 
-@operator(sample="x, 4")
+@operator(sample="x, 4", wrt="x weight", saves="return_stats: rstd")
 @repeatable
 def rms_norm(
     x: Any,

@@ -19,7 +19,7 @@ from clprim.errors import ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.pool.avg_pool import mean_pool
 from clprim.ops.pool.max_pool import lowest
-from clprim.ops.pool.pairs import adaptive
+from clprim.ops.pool.pairs import MAXIMA, adaptive
 from clprim.ops.pool.windows import check_floats, lead_of
 from clprim.ops.reduction.reduce import mean
 from clprim.ops.shared.arguments import check_shape, dtype_of
@@ -97,9 +97,9 @@ def _avg(
     return stored(what, text, shape, [dtype], ([x], ()), store)
 
 
-adaptive_avg_pool1d = of_rank(_avg, "adaptive_avg_pool1d", sample="image(1), 2")
-adaptive_avg_pool2d = of_rank(_avg, "adaptive_avg_pool2d", sample="image(2), 2")
-adaptive_avg_pool3d = of_rank(_avg, "adaptive_avg_pool3d", sample="image(3), 2")
+adaptive_avg_pool1d = of_rank(_avg, "adaptive_avg_pool1d", sample="image(1), 2", wrt="x")
+adaptive_avg_pool2d = of_rank(_avg, "adaptive_avg_pool2d", sample="image(2), 2", wrt="x")
+adaptive_avg_pool3d = of_rank(_avg, "adaptive_avg_pool3d", sample="image(3), 2", wrt="x")
 
 
 @repeatable
@@ -159,9 +159,9 @@ def _max(
     return stored(what, text, shape, dtypes, ([x], ()), store)
 
 
-adaptive_max_pool1d = adaptive(of_rank(_max, "adaptive_max_pool1d", sample="image(1), 2"))
-adaptive_max_pool2d = adaptive(of_rank(_max, "adaptive_max_pool2d", sample="image(2), 2"))
-adaptive_max_pool3d = adaptive(of_rank(_max, "adaptive_max_pool3d", sample="image(3), 2"))
+adaptive_max_pool1d = adaptive(of_rank(_max, "adaptive_max_pool1d", sample="image(1), 2", **MAXIMA))
+adaptive_max_pool2d = adaptive(of_rank(_max, "adaptive_max_pool2d", sample="image(2), 2", **MAXIMA))
+adaptive_max_pool3d = adaptive(of_rank(_max, "adaptive_max_pool3d", sample="image(3), 2", **MAXIMA))
 
 
 def _over(counter: str, array: str, lead: int, ndim: int, body: str) -> str:

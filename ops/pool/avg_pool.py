@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@operator(sample="image(1), 2")
+@operator(sample="image(1), 2", wrt="x")
 def avg_pool1d(
     x: Any,
     kernel_size: Numbers,
@@ -109,8 +109,8 @@ def mean_pool(
     return stored(what, text, shape, [dtype], ([x], w.numbers), store)
 
 
-avg_pool2d = of_rank(mean_pool, "avg_pool2d", sample="image(2), 2")
-avg_pool3d = of_rank(mean_pool, "avg_pool3d", sample="image(3), 2")
+avg_pool2d = of_rank(mean_pool, "avg_pool2d", sample="image(2), 2", wrt="x")
+avg_pool3d = of_rank(mean_pool, "avg_pool3d", sample="image(3), 2", wrt="x")
 
 
 def divisor_of(what: str, w: Windows, padded: bool, override: int | None) -> str:

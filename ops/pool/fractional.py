@@ -17,7 +17,7 @@ from clprim.arrays.array import Array, new_dense, view_of
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.scatter import scatter_add
 from clprim.ops.pool.max_pool import check_indices, lowest, planes_of
-from clprim.ops.pool.pairs import Ratio, fractional
+from clprim.ops.pool.pairs import MAXIMA, Ratio, fractional
 from clprim.ops.pool.windows import Numbers, check_floats, lead_of, numbers
 from clprim.ops.shared.arguments import check_shape, dtype_of, real
 from clprim.ops.shared.dims import empty_like
@@ -135,6 +135,7 @@ fractional_max_pool2d = fractional(
     of_rank(
         _pool,
         "fractional_max_pool2d",
+        **MAXIMA,
         sample="image(2), 2, 2, random_samples=empty((0, 3, 2), float32)",
     )
 )
@@ -142,6 +143,7 @@ fractional_max_pool3d = fractional(
     of_rank(
         _pool,
         "fractional_max_pool3d",
+        **MAXIMA,
         sample="image(3), 2, 2, random_samples=empty((0, 3, 3), float32)",
     )
 )

@@ -66,9 +66,9 @@ def _lp_pool(
     return stored(what, text, shape, [dtype], ([x], numbers), store)
 
 
-lp_pool1d = of_rank(_lp_pool, "lp_pool1d", sample="image(1), 2, 2")
-lp_pool2d = of_rank(_lp_pool, "lp_pool2d", sample="image(2), 2, 2")
-lp_pool3d = of_rank(_lp_pool, "lp_pool3d", sample="image(3), 2, 2")
+lp_pool1d = of_rank(_lp_pool, "lp_pool1d", sample="image(1), 2, 2", wrt="x")
+lp_pool2d = of_rank(_lp_pool, "lp_pool2d", sample="image(2), 2, 2", wrt="x")
+lp_pool3d = of_rank(_lp_pool, "lp_pool3d", sample="image(3), 2, 2", wrt="x")
 
 
 def _powers(what: str, w: Windows, p: float, end: str, *, absolute: bool) -> str:

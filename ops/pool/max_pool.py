@@ -16,7 +16,7 @@ from clprim.arrays.array import Array, view_of
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
 from clprim.graph.repeat import repeatable
-from clprim.ops.pool.pairs import sliding
+from clprim.ops.pool.pairs import MAXIMA, sliding
 from clprim.ops.pool.windows import (
     Borders,
     Numbers,
@@ -86,9 +86,9 @@ def _max_pool(
     return stored(what, text, shape, dtypes, ([x], w.numbers), store)
 
 
-max_pool1d = sliding(of_rank(_max_pool, "max_pool1d", sample="image(1), 2"))
-max_pool2d = sliding(of_rank(_max_pool, "max_pool2d", sample="image(2), 2"))
-max_pool3d = sliding(of_rank(_max_pool, "max_pool3d", sample="image(3), 2"))
+max_pool1d = sliding(of_rank(_max_pool, "max_pool1d", sample="image(1), 2", **MAXIMA))
+max_pool2d = sliding(of_rank(_max_pool, "max_pool2d", sample="image(2), 2", **MAXIMA))
+max_pool3d = sliding(of_rank(_max_pool, "max_pool3d", sample="image(3), 2", **MAXIMA))
 
 
 def lowest(dtype: AnyDType) -> str:

@@ -12,6 +12,8 @@ from clprim.ops.shared.ranks import Store
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+#: What is said of their gradients; see `clprim.ops.registry.Facts`.
+MAXIMA = {"wrt": "x", "saves": "return_indices: indices"}
 Pair = tuple[Array, Array]
 Ratio = float | Sequence[float]
 

@@ -89,9 +89,9 @@ def _unpool(
     return stored(what, text, shape, [x.dtype], ([x, indices], w.numbers), store)
 
 
-max_unpool1d = of_rank(_unpool, "max_unpool1d", sample=_SAMPLE.format(1))
-max_unpool2d = of_rank(_unpool, "max_unpool2d", sample=_SAMPLE.format(2))
-max_unpool3d = of_rank(_unpool, "max_unpool3d", sample=_SAMPLE.format(3))
+max_unpool1d = of_rank(_unpool, "max_unpool1d", sample=_SAMPLE.format(1), wrt="x")
+max_unpool2d = of_rank(_unpool, "max_unpool2d", sample=_SAMPLE.format(2), wrt="x")
+max_unpool3d = of_rank(_unpool, "max_unpool3d", sample=_SAMPLE.format(3), wrt="x")
 
 
 @repeatable

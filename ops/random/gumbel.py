@@ -31,7 +31,7 @@ def gumbel_softmax(
 def gumbel_softmax(
     *args: Any, return_soft: Literal[True], **options: Any
 ) -> tuple[Array, Array]: ...
-@operator()
+@operator(wrt="logits", saves="return_soft: soft")
 def gumbel_softmax(
     logits: Any,
     tau: float = 1.0,

@@ -26,7 +26,7 @@ _INVERSE = "group_y0 = reduce_y0; group_y1 = 1 / reduce_y1 + (reduce_y0 - reduce
 _LOGARITHM = "group_y0 = reduce_y0; group_y1 = log(reduce_y1) + (reduce_y0 - reduce_y0);"
 
 
-@operator(onnx="Softmax axis:dim=-1 @lines", sample="x, dim=1")
+@operator(onnx="Softmax axis:dim=-1 @lines", sample="x, dim=1", wrt="x")
 def softmax(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None, out: Any = None
 ) -> Array:
@@ -53,7 +53,7 @@ def softmax(
     return _along("softmax", x, dim, axis, dtype, out)
 
 
-@operator(sample="x, dim=1")
+@operator(sample="x, dim=1", wrt="x")
 def softmin(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None, out: Any = None
 ) -> Array:
@@ -61,7 +61,7 @@ def softmin(
     return _along("softmin", x, dim, axis, dtype, out)
 
 
-@operator(onnx="LogSoftmax axis:dim=-1 @lines", sample="x, dim=1")
+@operator(onnx="LogSoftmax axis:dim=-1 @lines", sample="x, dim=1", wrt="x")
 def log_softmax(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None, out: Any = None
 ) -> Array:

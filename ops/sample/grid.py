@@ -27,6 +27,7 @@ _PADDINGS = ("zeros", "border", "reflection")
 @operator(
     onnx="GridSample mode='linear' padding_mode='zeros' align_corners=0",
     sample="x, empty((0, 2, 2, 2))",
+    wrt="x grid",
 )
 @repeatable
 def grid_sample(
@@ -226,6 +227,7 @@ def _inside(at: str, d: int, padding: str, corners: bool, slope: str = "") -> li
 @operator(
     onnx="AffineGrid(theta, size: Numbers) align_corners=0",
     sample="empty((1, 2, 3)), (1, 1, 2, 2)",
+    wrt="theta",
 )
 @repeatable
 def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = None) -> Array:

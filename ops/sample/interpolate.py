@@ -50,7 +50,7 @@ _AREA_BACK = (
 )
 
 
-@operator(sample='x, 8, mode="bilinear"')
+@operator(sample='x, 8, mode="bilinear"', wrt="x")
 @repeatable
 def interpolate(
     x: Any,

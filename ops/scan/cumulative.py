@@ -84,7 +84,7 @@ def cumsum_backward(grad: Any, dim: int | None = None, *, axis: int | None = Non
     return cumsum(grad, dim, axis=axis, reverse=True, dtype=dtype)
 
 
-@operator(onnx="CumProd @scan", sample="x, axis=1")
+@operator(onnx="CumProd @scan", sample="x, axis=1", wrt="x")
 def cumprod(
     x: Any,
     dim: int | None = None,
@@ -283,7 +283,7 @@ _LOGSUMEXP: dict[str, Any] = {
 _logcumsumexp = Scan("", **_LOGSUMEXP)
 
 
-@operator(sample="x, axis=1")
+@operator(sample="x, axis=1", wrt="x")
 def logcumsumexp(
     x: Any, dim: int | None = None, *, axis: int | None = None, out: Any = None
 ) -> Array:

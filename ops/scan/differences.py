@@ -172,7 +172,7 @@ def trapezoid(
     return result
 
 
-@operator()
+@operator(wrt="y x")
 def cumulative_trapezoid(
     y: Any, x: Any = None, *, dx: float = 1, dim: int | None = None, axis: int | None = None
 ) -> Array:

@@ -18,7 +18,7 @@ from clprim.plan.strides import elements_of
 from clprim.primitives import arithmetic
 
 
-@operator()
+@operator(wrt="x")
 def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
     """Returns matrices of zeros with the last dimension of x on a diagonal, as `torch.diag_embed`.
 

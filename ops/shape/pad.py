@@ -26,7 +26,7 @@ _ANY = 1 << 62
 _MODES = ("constant", "reflect", "symmetric", "replicate", "circular")
 
 
-@operator(sample='x, (1, 1), "reflect"')
+@operator(sample='x, (1, 1), "reflect"', wrt="x")
 @repeatable
 def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Array:
     """Returns an array with a border.

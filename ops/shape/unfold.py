@@ -18,7 +18,7 @@ from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.strings import kernel
 
 
-@operator(torch="im2col", sample="x, 2")
+@operator(torch="im2col", sample="x, 2", wrt="x")
 @repeatable
 def unfold(
     x: Any,
@@ -78,7 +78,7 @@ def unfold(
     return y.reshape(n, c * math.prod(w.kernel), math.prod(w.outputs))
 
 
-@operator(torch="col2im", sample="x[..., 0], (1, 6), (1, 3)")
+@operator(torch="col2im", sample="x[..., 0], (1, 6), (1, 3)", wrt="x")
 @repeatable
 def fold(
     x: Any,
