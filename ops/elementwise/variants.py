@@ -15,7 +15,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.elementwise.calls import back
-from clprim.ops.elementwise.row import Row, gradient
+from clprim.ops.elementwise.row import Row
 from clprim.ops.elementwise.table import ROWS
 from clprim.ops.gradients.vjp import vjp
 from clprim.ops.registry import operator
@@ -91,16 +91,7 @@ def _slopes(what: str, x: Any, weight: Any) -> Array:
     return slopes if len(x.shape) > 0 else slopes.reshape(())
 
 
-def prelu_backward(grad: Any, x: Any, weight: Any) -> tuple[Array, Array]:
-    """Returns the gradients of `prelu` in x and in the weight.
-
-    Raises:
-        ShapeError: Neither one slope nor one a channel.
-    """
-    dtype_of("prelu_backward", "x", x)
-    slopes = _slopes("prelu_backward", x, weight)
-    gx, gw = gradient(ROWS["prelu"], ("x0", "x1"))(x, slopes, grad=grad)
-    return gx, gw.reshape(weight.shape)
+prelu_backward = vjp(prelu, "x weight")
 
 
 @operator(onnx="Gelu approximate='none'; com.microsoft::Gelu(x)")
@@ -127,15 +118,7 @@ def _gelu(what: str, approximate: str) -> Row:
     return ROWS["gelu" if approximate == "none" else "gelu.tanh"]
 
 
-def gelu_backward(grad: Any, x: Any, approximate: str = "none") -> Array:
-    """Returns the gradient of `gelu`.
-
-    Raises:
-        DefinitionError: Another word for ``approximate`` than ``"none"`` and ``"tanh"``.
-    """
-    what = "gelu_backward"
-    found: Array = back(what, _gelu(what, approximate), grad, x)
-    return found
+gelu_backward = vjp(gelu, "x")
 
 
 @operator(torch="glu_backward")
@@ -188,15 +171,7 @@ def logit(x: Any, eps: float | None = None, *, out: Any = None) -> Array:
     return ROWS["logit.within"].operator(x, real("logit", "eps", eps), out=out)
 
 
-def logit_backward(grad: Any, x: Any, eps: float | None = None) -> Array:
-    """Returns the gradient of `logit`: 0 outside of ``eps`` and ``1 - eps``, or NaN without it."""
-    what = "logit_backward"
-    dtype_of(what, "grad", grad)
-    dtype_of(what, "x", x)
-    numbers = () if eps is None else (real(what, "eps", eps),)
-    row = ROWS["logit" if eps is None else "logit.within"]
-    found: Array = gradient(row)(x, *numbers, grad=grad)
-    return found
+logit_backward = vjp(logit, "x", ": 0 outside of ``eps`` and ``1 - eps``, or NaN without it")
 
 
 _BFLOAT16 = 3.3895313892515355e38

@@ -90,22 +90,6 @@ def batch_norm_train(c: Any) -> Any:
     return _scaled(c, (x - mean) * rstd, mean.shape[1:]), *flat[:2]
 
 
-def cumulative_trapezoid(c: Any) -> Any:
-    """See `clprim.ops.cumulative_trapezoid`."""
-    if not c.y.ndim:
-        return None
-    default = c.dim is None and c.axis is None
-    at = one_axis("cumulative_trapezoid", c.y, -1 if default else c.dim, c.axis)
-    later, earlier = ((slice(None),) * at + (s,) for s in (slice(1, None), slice(None, -1)))
-    width = c.dx
-    if c.x is not None:
-        places = (slice(1, None),), (slice(None, -1),)
-        ends = (later, earlier) if c.x.ndim == c.y.ndim else places
-        width = c.x[ends[0]] - c.x[ends[1]]
-        width = width if c.x.ndim == c.y.ndim else width.reshape(-1, *(1,) * (c.y.ndim - 1 - at))
-    return ops.cumsum((c.y[later] + c.y[earlier]) * width * 0.5, at)
-
-
 def lp_pool(rank: int, c: Any) -> Any:
     """See `clprim.ops.lp_pool2d`."""
     if math.isinf(c.norm_type):

@@ -29,7 +29,7 @@ _LINEAR = "avg_pool1d avg_pool2d avg_pool3d pad gather index_select take index t
 # Operators that are made of others where gradients of gradients are asked for.
 _COMPOSED = (
     "layer_norm group_norm rms_norm instance_norm local_response_norm cumprod logcumsumexp "
-    "scaled_dot_product_attention batch_norm_train cumulative_trapezoid"
+    "scaled_dot_product_attention batch_norm_train"
 )
 
 # Of recurrent layers and cells how many results have gradients.

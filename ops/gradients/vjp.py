@@ -29,11 +29,16 @@ from clprim.runtime.device import current_device
 _GRAD = inspect.Parameter("grad", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Any")
 
 
-def vjp(function: Callable[..., Any], wrt: str, notes: str = "") -> Callable[..., Any]:
+def vjp(
+    function: Callable[..., Any],
+    wrt: str,
+    notes: str = "",
+    program: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
     """Returns ``NAME_backward(grad, …)``: the gradients of an operator in arguments by name.
 
     Its other parameters are the operator's but ``out``; of an argument that is None it returns
-    None.
+    None. A ``program`` takes the operator's place where that itself has no gradient, or rounds.
     """
     own: Any = inspect.unwrap(function)
     name, names = own.__name__, wrt.split()
@@ -49,7 +54,7 @@ def vjp(function: Callable[..., Any], wrt: str, notes: str = "") -> Callable[...
         trace, device, given = tracing.active.now, current_device(), bound.arguments
         with differentiated(trace) as (start, spans):
             try:
-                value = own(*bound.args[1:], **bound.kwargs)
+                value = (program or own)(*bound.args[1:], **bound.kwargs)
             except ClprimError as error:
                 raise type(error)(what + str(error).removeprefix(name)) from None
         arrays = {n: given[n] for n in names if given.get(n) is not None}

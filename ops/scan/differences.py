@@ -8,15 +8,14 @@ import numpy as np
 
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import zeros
-from clprim.dtypes import AnyDType, value_dtype
+from clprim.dtypes import value_dtype
 from clprim.errors import ShapeError
+from clprim.ops.gradients.vjp import vjp
 from clprim.ops.registry import operator
-from clprim.ops.scan.cumulative import cumsum
+from clprim.ops.scan import cumulative
 from clprim.ops.shape.join import cat
 from clprim.ops.shared.arguments import (
     by_kind,
-    check_floating,
-    check_shape,
     dtype_of,
     is_array,
     real,
@@ -182,84 +181,28 @@ def cumulative_trapezoid(
     return result
 
 
-def trapezoid_backward(
-    grad: Any,
-    y: Any,
-    x: Any = None,
-    *,
-    dx: float = 1,
-    dim: int | None = None,
-    axis: int | None = None,
-) -> tuple[Array, Array | None]:
-    """Returns the gradients of `trapezoid` in y and, where it is given, in x.
-
-    Args:
-        grad: Gradient in the result.
-        y: As in the call; so are the others.
-        x: Likewise.
-        dx: Likewise.
-        dim: Likewise.
-        axis: Likewise.
-    """
-    what = "trapezoid_backward"
-    text, given, at = _points(what, y, x, dx, dim, axis)
-    shape = given[0].shape
-    expected = (*shape[:at], *shape[at + 1 :])
-    check_shape(what, "grad", grad, expected)
-    strides = (*grad.strides[:at], 0, *grad.strides[at:])
-    above = view_of(grad, shape, strides, grad.offset)
-    return _of_points(what, text, given, above, at, y, x)
+def _widened(x: Any) -> Any:
+    """What each area gives a point is not rounded before both are added."""
+    wide = value_dtype(x.dtype, [x.dtype]) if is_array(x) else None
+    return x if wide is None or x.dtype == wide else kernel("y0 = x0;", "widened", wide)(x)
 
 
-def cumulative_trapezoid_backward(
-    grad: Any,
-    y: Any,
-    x: Any = None,
-    *,
-    dx: float = 1,
-    dim: int | None = None,
-    axis: int | None = None,
-) -> tuple[Array, Array | None]:
-    """Returns the gradients of `cumulative_trapezoid`; see `trapezoid_backward`."""
-    what = "cumulative_trapezoid_backward"
-    text, given, at = _points(what, y, x, dx, dim, axis)
-    check_shape(what, "grad", grad, given[0].shape)
-    later = cumsum(grad, at, reverse=True, dtype=value_dtype(grad.dtype, [grad.dtype]))
-    return _of_points(what, text, given, later, at, y, x)
+def _whole_area(y: Any, x: Any = None, *, dx: Any = 1, dim: Any = None, axis: Any = None) -> Array:
+    text, given, at = _points("trapezoid", _widened(y), _widened(x), dx, dim, axis)
+    result: Array = _AREA[text](*given, axis=at)
+    return result
 
 
-_GRADIENTS = {text: Pointwise(text, name="trapezoid") for text in (_EVEN, _APART)}
+def _areas_so_far(
+    y: Any, x: Any = None, *, dx: Any = 1, dim: Any = None, axis: Any = None
+) -> Array:
+    text, given, at = _points("cumulative_trapezoid", _widened(y), _widened(x), dx, dim, axis)
+    return cumulative.cumsum(_PARTS[text](*given), at)
 
 
-def _of_points(
-    what: str, text: str, given: tuple[Any, ...], above: Any, at: int, y: Any, x: Any
-) -> tuple[Array, Array | None]:
-    """Gradients in points, from those in the areas between neighbours."""
-    for label, array in {"y": y, "x": y if x is None else x, "grad": above}.items():
-        check_floating(what, label, array)
-    # What each area gives is not rounded before both are added.
-    numbers = [a for a in given if not is_array(a)]
-    wide = [_widened(a) for a in given if is_array(a)]
-    found = _GRADIENTS[text].gradient()(*wide, *numbers, grad=above)
-    dtypes = (y.dtype, y.dtype if x is None else x.dtype)
-    heights, *places = (
-        _met(found[2 * n], found[2 * n + 1], at, dtypes[n]) for n in range(len(found) // 2)
-    )
-    return heights, places[0].reshape(x.shape) if places else None
-
-
-def _widened(x: Array) -> Array:
-    wide = value_dtype(x.dtype, [x.dtype])
-    return x if x.dtype == wide else kernel("y0 = x0;", "widened", wide)(x)
-
-
-def _met(later: Array, earlier: Array, at: int, dtype: AnyDType) -> Array:
-    """What the areas on both sides of a point give it."""
-    shape = tuple(1 if d == at else n for d, n in enumerate(later.shape))
-    edge = zeros(shape, later.dtype)
-    add = kernel("y0 = x0 + x1;", "met", dtype)
-    found: Array = add(cat([edge, later], at), cat([earlier, edge], at))
-    return found
+_PARTS = {text: Pointwise(text, name="trapezoid") for text in (_EVEN, _APART)}
+trapezoid_backward = vjp(trapezoid, "y x", program=_whole_area)
+cumulative_trapezoid_backward = vjp(cumulative_trapezoid, "y x", program=_areas_so_far)
 
 
 def _points(
