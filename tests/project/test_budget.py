@@ -88,22 +88,22 @@ def parameters(node):
     return len([*given.posonlyargs, *given.args, *given.kwonlyargs])
 
 
-def says(path, word):
-    """Whether a file's code has an operator's name, beside methods of other things."""
+@cache
+def said(path):
+    """Words that a file's code has as names of operators: defined, imported, looked up, quoted."""
+    words = set()
     for node in ast.walk(tree(path)):
-        if isinstance(node, ast.FunctionDef) and node.name == word:
-            return True
-        if isinstance(node, ast.ImportFrom) and word in [a.name for a in node.names]:
-            return True
-        if isinstance(node, ast.Attribute) and node.attr == word:
-            owner = node.value
-            if isinstance(owner, ast.Name) and owner.id in ("ops", "F"):
-                return True
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            words = node.value.replace(".", " ").replace(",", " ").split()
-            if word in words and len(words) < 200 and node.lineno not in docstrings(path):
-                return True
-    return False
+        if isinstance(node, ast.FunctionDef):
+            words.add(node.name)
+        elif isinstance(node, ast.ImportFrom):
+            words.update(a.name for a in node.names)
+        elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in ("ops", "F"):
+            words.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            quoted = node.value.replace(".", " ").replace(",", " ").split()
+            if len(quoted) < 200 and node.lineno not in docstrings(path):
+                words.update(quoted)
+    return words
 
 
 def strings(path):
@@ -115,7 +115,7 @@ def strings(path):
 
 
 def places(word):
-    return [p.relative_to(ROOT).as_posix() for p in files("clprim", "ops") if says(p, word)]
+    return [p.relative_to(ROOT).as_posix() for p in files("clprim", "ops") if word in said(p)]
 
 
 def longest():
