@@ -1,34 +1,52 @@
-"""``python -m bench pointwise|reduce|layout|gemm|…``: measures, prints, and writes files."""
+"""``python -m bench gemm|conv|…``: measures, prints, and writes a record with its page."""
 
 from __future__ import annotations
 
+import importlib
 import sys
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any
 
 # What runs the tests' own kernels needs what they need.
 _OF_TESTS = ("pytest", "ml_dtypes")
+# The commands that are no pages, by the modules that have them.
+_COMMANDS = {
+    "compare": "compare", "tune": "tune", "regret": "regret", "cookbook": "cookbook",
+    "vendors": "vendors", "pages": "table", "torture": "torture.run", "builds": "builds.run",
+}  # fmt: skip
 
 
-def _leave(error: ImportError) -> NoReturn:
-    """Ends with the name of the package that is missing; a module of ours is a fault of ours."""
-    package = (error.name or "more").partition(".")[0]
-    if package in ("bench", "clprim"):
-        raise error
-    extra = "test" if package in _OF_TESTS else "bench"
-    sys.exit(f'The benchmarks need {package}: pip install "clprim[{extra}]"')
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command, and return its status: 1 where something is wrong, 2 where it is not known."""
+    import clprim as cp
+    from bench import options
+    from bench.cases.networks import MissingError
+
+    given = [*(sys.argv[1:] if words is None else words)]
+    args = options.parser().parse_args(given)
+    args.given = given
+    module = importlib.import_module(f"bench.{_COMMANDS.get(args.command, 'runner')}")
+    run: Callable[[Any, Callable[[str], None]], int] = module.command
+    try:
+        if getattr(args, "device", None) is not None:
+            cp.set_device(args.device)
+        return run(args, _progress)
+    except (cp.DeviceError, MissingError, options.WrongError) as error:
+        print(error, file=sys.stderr)
+        return 2
 
 
-try:
-    import matplotlib  # noqa: F401
-    import rich  # noqa: F401
-    import typer  # noqa: F401
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text[:100]}", end="", file=sys.stderr, flush=True)
 
-    from bench.commands import app
-except ImportError as error:
-    _leave(error)
 
 if __name__ == "__main__":
     try:
-        app(prog_name="python -m bench")
-    except ImportError as error:  # what one command alone needs
-        _leave(error)
+        sys.exit(main())
+    except ImportError as error:
+        package = (error.name or "more").partition(".")[0]
+        if package in ("bench", "clprim"):
+            raise
+        extra = "test" if package in _OF_TESTS else "bench"
+        sys.exit(f'The benchmarks need {package}: pip install "clprim[{extra}]"')

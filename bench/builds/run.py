@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import time
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import clprim as cp
 from bench.builds.child import TASK
-from bench.builds.examples import Build
+from bench.builds.examples import Build, kernels, printed
+from bench.options import WrongError
 from clprim.runtime import child, query
 from clprim.runtime.device import Device
 
@@ -21,16 +25,7 @@ _One = TypeVar("_One")
 
 
 def part_of(kernels: Sequence[_One], part: str, every: int) -> list[_One]:
-    """Returns some of the kernels, alike for every run.
-
-    Args:
-        kernels: All of them.
-        part: ``2/5`` for the second of five parts.
-        every: Of those, one out of so many.
-
-    Raises:
-        ValueError: It is no such part.
-    """
+    """Returns some of the kernels, alike for every run."""
     number, _, of = part.partition("/")
     which, parts = int(number), int(of)
     if not 1 <= which <= parts:
@@ -43,24 +38,16 @@ def run_all(
     device: Device,
     builds: Sequence[Build],
     children: int,
-    say: Callable[[str, float], None] = lambda name, part: None,
+    say: Callable[[str], None] = lambda name: None,
     bound: float = 120,
 ) -> dict[str, list[tuple[Build, str]]]:
-    """Builds and runs kernels on a device, and returns those of each outcome, with what to say.
-
-    Args:
-        device: Where.
-        builds: The kernels.
-        children: How many processes at once.
-        say: Takes the name of a kernel that was tried and its part of all.
-        bound: Seconds that a kernel may take, building included.
-    """
+    """Builds and runs kernels on a device, and returns those of each outcome, with what to say."""
     found: dict[str, list[tuple[Build, str]]] = {outcome: [] for outcome in OUTCOMES}
     some = [builds[n : n + _A_CHILD] for n in range(0, len(builds), _A_CHILD)]
 
     def run(batch: Sequence[Build]) -> list[tuple[str, str]]:
         outcomes = _outcomes(device, batch, bound)
-        say(batch[-1].name, len(batch) / len(builds))
+        say(batch[-1].name)
         return outcomes
 
     with ThreadPoolExecutor(children) as threads:
@@ -87,3 +74,24 @@ def _outcomes(device: Device, builds: Sequence[Build], bound: float) -> list[tup
             hung = begun and time.time() - begun[-1] >= bound
             found.append((HUNG if hung else DIED, words[-1][0] if words else "beginning"))
     return found
+
+
+def command(args: Any, say: Callable[[str], None]) -> int:
+    """Build and run every template in every dtype in child processes; 1 where one dies or hangs."""
+    wrong = 0
+    devices = [d for d in cp.devices() if d.compiles] if not args.device else [cp.current_device()]
+    for device in devices:
+        try:
+            some = part_of(list(kernels(device)), args.part, args.every)
+        except ValueError as error:
+            raise WrongError(f"--part {error}") from None
+        programs = list(printed([k for k in some if args.only in k.name], device))
+        found = run_all(device, programs, args.children or os.cpu_count() or 1, say)
+        print(f"{device}: {', '.join(f'{len(of)} {outcome}' for outcome, of in found.items())}")
+        for lacking, number in Counter(about for _, about in found[BUILT]).most_common():
+            print(f"  built but not run, as the device lacks {lacking}: {number}")
+        for outcome in (DIED, HUNG, REFUSED):  # nothing of these is expected
+            for build, about in found[outcome]:
+                print(f"  {outcome}: {build.name} ({about})")
+            wrong += len(found[outcome])
+    return int(bool(wrong))

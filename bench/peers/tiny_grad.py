@@ -3,70 +3,61 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cache
+from typing import Any
 
-from bench.peers.peer import Call, Inputs, Peer
-from clprim.runtime.device import Device
-
-if TYPE_CHECKING:
-    from bench.work.conv import Conv
-    from bench.work.gemm import Gemm
+import clprim as cp
+from bench.case import Call, Data
 
 
-class TinyGrad(Peer):
-    """A small framework that generates OpenCL C too; its jitted calls, on the same device."""
+@cache
+def _runtime() -> Any:
+    """Make tinygrad use the current device; by itself it takes the first one of all."""
+    import tinygrad
+    from tinygrad.runtime import ops_cl
 
-    name = "tinygrad"
-    missing = "" if importlib.util.find_spec("tinygrad") else "tinygrad is not installed"
-    remarks: ClassVar = {
-        "gemm": "a `TinyJit` of `a @ b`, on the same device, without its search (BEAM)",
-        "conv_forward": "a `TinyJit` of `conv2d`, on the same device, without its search (BEAM); "
-        "it has no NHWC",
-    }
+    handle = ops_cl.cl.cl_device_id
+    here = ctypes.cast(cp.current_device().cl.int_ptr, handle)
+    ops_cl.CLDevice.device_ids = (handle * 1)(here)
+    return tinygrad.Device["CL"]
 
-    def __init__(self, device: Device) -> None:
-        super().__init__(device)
-        if not self.missing:
-            try:
-                self._open()
-            except Exception as error:  # whatever it may be, the others can still be measured
-                self.missing = f"cannot use this device: {error}"
 
-    def _open(self) -> None:
-        """Make tinygrad use this very device; by itself it takes the first one of all."""
-        import tinygrad
-        from tinygrad.runtime import ops_cl
+def refusal() -> str:
+    """Return why it cannot use the device; nothing where it can."""
+    try:
+        _runtime()
+    except Exception as error:  # whatever it may be, the others can still be measured
+        return f"cannot use this device: {error}"
+    return ""
 
-        handle = ops_cl.cl.cl_device_id
-        here = ctypes.cast(self.device.cl.int_ptr, handle)
-        ops_cl.CLDevice.device_ids = (handle * 1)(here)
-        self._runtime = tinygrad.Device["CL"]
 
-    def _jit(self, compute: Callable[..., Any], inputs: Inputs) -> Call:
-        from tinygrad import Tensor, TinyJit
+def _jit(compute: Callable[..., Any], data: Data) -> Call:
+    from tinygrad import Tensor, TinyJit
 
-        tensors = [Tensor(array, device="CL").realize() for array in inputs.host]
-        call = TinyJit(lambda *operands: compute(*operands).realize())
-        for _ in range(2):  # the first call compiles, the second one records
-            call(*tensors)
-        return lambda: call(*tensors)
+    tensors = [Tensor(array, device="CL").realize() for array in data.host]
+    jitted = TinyJit(lambda *operands: compute(*operands).realize())
+    for _ in range(2):  # the first call compiles, the second one records
+        jitted(*tensors)
 
-    def gemm(self, workload: Gemm, inputs: Inputs) -> Call:
-        """A lazy transpose costs it nothing by itself."""
+    def call() -> Any:
+        return jitted(*tensors)
 
-        def product(a: Any, b: Any) -> Any:
-            return (a.T if workload.transpose_a else a) @ (b.T if workload.transpose_b else b)
+    call.finish = _runtime().synchronize  # type: ignore[attr-defined]
+    return call
 
-        return self._jit(product, inputs)
 
-    def conv_forward(self, workload: Conv, inputs: Inputs) -> Call | None:
-        """NCHW only."""
-        if workload.memory_format == "channels_last":
-            return None
-        return self._jit(lambda x, w: x.conv2d(w, **workload.options), inputs)
+def gemm(job: Any, data: Data) -> Call:
+    """A lazy transpose costs it nothing by itself."""
 
-    def finish(self) -> None:
-        """Wait for its own queue."""
-        self._runtime.synchronize()
+    def product(a: Any, b: Any) -> Any:
+        return (a.T if job.transpose_a else a) @ (b.T if job.transpose_b else b)
+
+    return _jit(product, data)
+
+
+def conv_forward(job: Any, data: Data) -> Call | None:
+    """NCHW only."""
+    if job.memory_format == "channels_last":
+        return None
+    return _jit(lambda x, w: x.conv2d(w, **job.options), data)

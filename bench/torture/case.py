@@ -16,14 +16,7 @@ class WrongError(Exception):
 
 @dataclass(frozen=True)
 class Case:
-    """Something to run, any number of times and from any thread.
-
-    Attributes:
-        text: What it is, in a line or a few.
-        run: Computes and downloads the results.
-        expected: What they have to be.
-        tolerance: Relative to the largest of what is expected; 0 where they are exact.
-    """
+    """Something to run, any number of times and from any thread."""
 
     text: str
     run: Callable[[], tuple[Host, ...]]
@@ -31,11 +24,7 @@ class Case:
     tolerance: float = 0.0
 
     def check(self) -> None:
-        """Runs the case once.
-
-        Raises:
-            WrongError: The results are wrong; the message says where and by how much.
-        """
+        """Runs the case once."""
         for n, (found, wanted) in enumerate(zip(self.run(), self.expected, strict=True)):
             if found.shape != wanted.shape:
                 raise WrongError(f"y{n} has shape {found.shape}, expected {wanted.shape}")

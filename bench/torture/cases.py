@@ -11,12 +11,8 @@ import numpy as np
 
 import clprim as cp
 from bench.torture.case import Case
-from bench.torture.changing import changing
-from bench.torture.conversions import conversion
 from bench.torture.draw import EXACT, Draw, Host
-from bench.torture.narrow import composite, narrow
-from bench.torture.places import place
-from bench.torture.slopes import slope
+from bench.torture.operators import composite, conversion, narrow, place, slope
 from bench.torture.ways import ways
 from clprim import ops
 
@@ -59,11 +55,7 @@ def _division(draw: Draw) -> Case:
     hosts = [draw.edges(shape, dtype) for _ in range(3)]
     first, second = draw.one("/%"), draw.one("/%")
     text = draw.one(
-        (
-            "y0 = (x0 {} x1) {} x2;",
-            "y0 = x0 {} x1; y0 {}= x2;",
-            "typeof_x0 q = x0{}x1{}x2; y0 = q;",
-        )
+        ("y0 = (x0 {} x1) {} x2;", "y0 = x0 {} x1; y0 {}= x2;", "typeof_x0 q = x0{}x1{}x2; y0 = q;")
     ).format(first, second)
     found = _divided(_divided(hosts[0], hosts[1], first), hosts[2], second)
     operator, arrays = cp.Pointwise(text), [cp.asarray(h) for h in hosts]
@@ -98,10 +90,7 @@ def _reduction(draw: Draw) -> Case:
     exact = host.astype(np.float64)
     if any(shape[d] == 0 for d in axes):
         axes = (0,)
-    expected = (
-        exact.sum(axes, keepdims=keepdims),
-        (2 * exact + 1).max(axes, keepdims=keepdims),
-    )
+    expected = (exact.sum(axes, keepdims=keepdims), (2 * exact + 1).max(axes, keepdims=keepdims))
 
     def run() -> tuple[Host, ...]:
         total, largest = operator(array, axis=axes, keepdims=keepdims)
@@ -306,27 +295,22 @@ def _upload(draw: Draw) -> Case:
     return Case(f"upload of {a.dtype} {a.shape} {a.strides}", run, (a, a.transpose()))
 
 
-def _place(draw: Draw) -> Case:
-    """An operator of the same elements in other places."""
-    return Case(*place(draw))
+def _of_torch(name: str) -> Callable[[Draw], Case]:
+    """A kind that is there where PyTorch is."""
 
+    def kind(draw: Draw) -> Case:
+        from bench.torture import with_torch
 
-def _conversion(draw: Draw) -> Case:
-    """Real numbers as integers that cannot hold them."""
-    return Case(*conversion(draw))
+        found: Case = getattr(with_torch, name)(draw)
+        return found
 
-
-def _transform(draw: Draw) -> Case:
-    """A transform of `torch.func`, if PyTorch is there."""
-    from bench.torture.transforms import transform
-
-    return transform(draw)
+    return kind
 
 
 KINDS: dict[str, Callable[[Draw], Case]] = {
     "pointwise": _pointwise,
     "division": _division,
-    "conversion": _conversion,
+    "conversion": conversion,
     "reduction": _reduction,
     "product": _product,
     "convolution": _convolution,
@@ -338,13 +322,12 @@ KINDS: dict[str, Callable[[Draw], Case]] = {
     "upload": _upload,
     "composite": composite,
     "narrow": narrow,
-    "place": _place,
+    "place": place,
     "slope": slope,
     "ways": ways,
 }
 if find_spec("torch") is not None:
-    KINDS["transform"] = _transform
-    KINDS["changing"] = changing
+    KINDS |= {name: _of_torch(name) for name in ("transform", "changing")}
 
 
 def _described(arrays: list[Any]) -> str:

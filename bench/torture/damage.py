@@ -32,19 +32,7 @@ def own_cache() -> Iterator[Path]:
 
 
 def damage_and_run(folder: Path, seed: int, number: int) -> str:
-    """Runs a case, damages entries of the cache, and runs it again as another process would.
-
-    Args:
-        folder: Of the entries, as `own_cache` yields it.
-        seed: Of the case and of the damage.
-        number: Likewise.
-
-    Returns:
-        What was done.
-
-    Raises:
-        WrongError: The case is wrong after it.
-    """
+    """Runs a case, damages entries of the cache, and runs it again as another process would."""
     _forget()
     draw_case(Draw(seed, number), _COMPILED).check()
     draw = Draw(seed + 1, number)

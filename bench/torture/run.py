@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import secrets
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import clprim as cp
 from bench.torture.case import Case, WrongError
@@ -29,18 +32,7 @@ def torture(
     threads: int = 8,
     say: Callable[[str], None] = print,
 ) -> None:
-    """Runs rounds until the time is up.
-
-    Args:
-        devices: Which are used; more than one also take turns in threads.
-        seconds: How long; a round that has begun is cut short.
-        seed: Decides everything but the order of threads.
-        threads: How many run cases at once.
-        say: Takes lines about what was done.
-
-    Raises:
-        WrongError: The first wrong result; the message holds the command that repeats it.
-    """
+    """Runs rounds until the time is up."""
     end = time.monotonic() + seconds
     number = 0
     while time.monotonic() < end:
@@ -70,11 +62,7 @@ def torture(
 
 
 def run_case(device: Device, seed: int, number: int) -> Case:
-    """Draws a case and runs it on a device, with and without a profile.
-
-    Raises:
-        WrongError: It is wrong; the message holds the command that repeats it.
-    """
+    """Draws a case and runs it on a device, with and without a profile."""
     cp.set_device(device)
     with _named(device, seed, number):
         case = draw_case(Draw(seed, number))
@@ -93,3 +81,28 @@ def _named(device: Device, seed: int, number: int, text: str = "") -> Iterator[N
         yield
     except Exception as error:
         raise WrongError(f"{device}\n  {text}\n  {error!r}\n  {command}") from error
+
+
+def command(args: Any, say: Callable[[str], None]) -> int:
+    """Run random cases until the time is up, or one of a seed."""
+    from bench.torture.graphs.run import run_graph, torture_graphs
+
+    del say
+    seed = secrets.randbelow(2**32) if args.seed is None else args.seed
+    devices = [d for d in cp.devices() if d.compiles] if not args.device else [cp.current_device()]
+    try:
+        if args.case is not None:
+            for device in devices:
+                text = run_graph(device, seed, args.case) if args.graphs else None
+                print(f"{device}\n  {text or run_case(device, seed, args.case).text}: right")
+            return 0
+        print(f"seed {seed}, on:", *devices, sep="\n  ")
+        if args.graphs:
+            torture_graphs(devices, 60 * args.minutes, seed)
+        else:
+            torture(devices, 60 * args.minutes, seed, threads=args.threads)
+        print("not one wrong result")
+    except (cp.ClprimError, WrongError) as error:
+        print(f"wrong: {error}", file=sys.stderr)
+        return 1
+    return 0

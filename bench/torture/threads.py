@@ -19,20 +19,7 @@ _REFUSALS = ("another OpenCL context", "gathered by a kernel on its own device")
 def storm(
     cases: Sequence[tuple[Device, Case]], seconds: float, seed: int, threads: int = 8
 ) -> tuple[int, int]:
-    """Runs cases from several threads, which profile and choose devices at random.
-
-    Args:
-        cases: Each with the device that its arrays are on, and run before.
-        seconds: How long.
-        seed: Of what the threads choose; their order is the system's.
-        threads: How many.
-
-    Returns:
-        How often cases were run, and how often one was refused, since its device was not current.
-
-    Raises:
-        WrongError: The first wrong result, with its case.
-    """
+    """Runs cases from several threads, which profile and choose devices at random."""
     devices = list(dict.fromkeys(device for device, _ in cases))
     before = cp.current_device()
     end = time.monotonic() + seconds

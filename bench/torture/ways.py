@@ -246,10 +246,7 @@ def _scan(text: str, x: Host, numbers: list[int], wanted: Host) -> Any:
 def _grouped(text: str, x: Host, numbers: list[int], wanted: Host) -> Any:
     operator = cp.Grouped(text, **_SUM, each=text.replace("y0 = s;", "y0 = s + group_y0;"))
     given, axis = cp.asarray(x.astype(np.float32)), len(numbers) - 1
-    return (
-        lambda: operator(given, *numbers, axis=axis),
-        wanted.sum(axis, keepdims=True) + wanted,
-    )
+    return (lambda: operator(given, *numbers, axis=axis), wanted.sum(axis, keepdims=True) + wanted)
 
 
 def _pairs(text: str, x: Host, numbers: list[int], wanted: Host) -> Any:

@@ -4,9 +4,8 @@ import re
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
-from bench.__main__ import app
+from bench.__main__ import main
 from bench.builds.examples import DTYPES, Build, kernels, printed
 from bench.builds.run import BUILT, DIED, HUNG, OUTCOMES, RAN, REFUSED, part_of, run_all
 from clprim.plan.kernel import Buffer, KernelPlan, Parameter, PrintedCode
@@ -88,17 +87,17 @@ def test_a_part_of_all_kernels_is_built_and_run(device):
 
 
 @pytest.mark.alone
-def test_the_command_says_what_died(device, monkeypatch):
+def test_the_command_says_what_died(device, monkeypatch, capsys):
     def tried(device, some, children, say):
         first, second, third, *rest = [(build, "running") for build in some]
         found = {outcome: [] for outcome in OUTCOMES}
         return found | {RAN: rest, BUILT: [second], HUNG: [third], DIED: [first]}
 
-    monkeypatch.setattr(sys.modules["bench.commands.builds"], "run_all", tried)
+    monkeypatch.setattr(sys.modules["bench.builds.run"], "run_all", tried)
     arguments = ["builds", "--device", str(device.index), "--only", "reduction/narrow"]
-    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert result.exit_code == 1
-    assert "1 built, 0 refused, 1 died, 1 hung" in result.output
-    assert "the device lacks running: 1" in result.output
+    assert main(arguments) == 1
+    said = capsys.readouterr().out
+    assert "1 built, 0 refused, 1 died, 1 hung" in said
+    assert "the device lacks running: 1" in said
     for outcome in ("died", "hung"):
-        assert re.search(rf"{outcome}: reduction/narrow: .* \(running\)", result.output)
+        assert re.search(rf"{outcome}: reduction/narrow: .* \(running\)", said)

@@ -1,4 +1,4 @@
-"""``python -m bench nets``: whole networks beside everyone else who runs them."""
+"""Whole networks: in inference, in training, compiled by PyTorch, as ONNX models."""
 
 import importlib.util
 
@@ -9,145 +9,156 @@ pytest.importorskip("torch")
 
 import torch
 from torch import nn
-from typer.testing import CliRunner
 
 import clprim as cp
-from bench.__main__ import app
-from bench.clock.timing import Spread
-from bench.page.nets import nets_report
-from bench.page.report import slug
-from bench.peers import nets as peers
-from bench.work import nets, own_models, probe
-from bench.work.models import MODELS, inputs_of, network, torchvision
-from bench.work.nets import NetJob, NetRow, Start, net_jobs, net_names
-from bench.work.replayed import ChainRow, HostRow
+from bench import models_own, probe
+from bench.__main__ import main
+from bench.cases import networks
+from bench.cases.networks import NETS, Net, TrainingStep
+from bench.models import MODELS, inputs_of, network, torchvision
+from bench.models_packages import PACKAGE_MODELS, PackageModel
+from bench.options import defaults_of
+
+# Of PyTorch's own parts, which its compiler imports.
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
 
 
-def invoke(folder, *options):
-    arguments = ["nets", "--quick", "--repeats", "1", "--output", str(folder), *options]
-    return CliRunner().invoke(app, arguments, catch_exceptions=False)
+def run(folder, *words):
+    return main([*words, "--quick", "--repeats", "1", "--output", str(folder)])
 
 
-def installed(*names):
-    return all(importlib.util.find_spec(name) for name in names)
+def page_in(folder):
+    (page,) = folder.glob("*.md")
+    return page.read_text(encoding="utf-8")
 
 
-def test_a_small_network(tmp_path):
-    result = invoke(tmp_path, "--peers", "calls,eager,ort,openvino", "--no-starts")
-    assert result.exit_code == 0, result.output
-    label = "peers-calls-eager-ort-openvino-no-starts"
-    name = f"nets-{label}-{slug(cp.current_device())}-quick"
-    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.md", f"{name}.png"}
-    page = (tmp_path / f"{name}.md").read_text(encoding="utf-8")
-    for part in ("batch 2", "first call, warm", "A chain beside a copy", "µs a kernel", "--quick"):
-        assert part in page
-    for peer, packages in (("onnxruntime", ("onnx", "onnxruntime")), ("openvino", ("openvino",))):
-        assert f"{peer} is left out" not in page
-        assert (f"{packages[-1]} is not installed" in page) == (not installed(*packages))
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch):
+    monkeypatch.setattr("bench.timing.SETTLE", 0)
+
+
+def test_inference(tmp_path):
+    assert run(tmp_path, "nets", "--peers", "calls,eager,ort,openvino", "--no-starts") == 0
+    page = page_in(tmp_path)
+    assert "Inference, batch 2" in page and "kernels" in page
+    assert "left out" not in page
 
 
 def test_the_compiler_of_pytorch(tmp_path):
-    result = invoke(tmp_path, "--net", "small", "--peers", "inductor", "--no-starts", "--no-chart")
-    assert result.exit_code == 0, result.output
-    assert "µs a kernel" not in result.output  # rows that were not asked for
+    assert run(tmp_path, "nets", "--net", "small", "--peers", "inductor", "--no-starts") == 0
+    assert "inductor" in page_in(tmp_path) and "left out" not in page_in(tmp_path)
 
 
-def test_one_of_the_other_rows(tmp_path):
-    result = invoke(tmp_path, "--net", "host", "--no-chart")
-    assert result.exit_code == 0, result.output
-    assert "µs a kernel" in result.output
-    assert "Inference" not in result.output
+def test_wrong_results_and_refusals_are_errors(tmp_path, monkeypatch):
+    words = ("nets", "--net", "small", "--peers", "eager", "--no-starts")
+    fused = networks.fused
+    monkeypatch.setattr(networks, "fused", lambda data: lambda: 1.01 * fused(data)())
+    assert run(tmp_path / "wrong", *words) == 1
+    assert "WRONG RESULT: clprim" in page_in(tmp_path / "wrong")
 
-
-def test_wrong_results_are_an_error(tmp_path, monkeypatch):
-    def wrong(model):
-        return lambda x: 1.01 * model(x)
-
-    monkeypatch.setattr(peers, "compiled_network", wrong)
-    result = invoke(tmp_path, "--net", "small", "--peers", "eager", "--no-starts", "--no-chart")
-    assert result.exit_code == 1
-    assert "off by" in result.output
-
-
-def test_a_network_that_clprim_does_not_run_is_an_error(tmp_path, monkeypatch):
-    def refuses(model):
+    def refuses(data):
         raise cp.DefinitionError("control flow")
 
-    monkeypatch.setattr(peers, "compiled_network", refuses)
-    result = invoke(tmp_path, "--peers", "eager", "--no-starts", "--no-chart")
-    assert result.exit_code == 1
-    assert "batch 2: DefinitionError: control flow" in result.output
-    assert "µs a kernel" in result.output  # the others are measured
+    monkeypatch.setattr(networks, "fused", refuses)
+    assert run(tmp_path / "refused", "nets", "--peers", "eager", "--no-starts") == 1
+    assert "DefinitionError: control flow" in page_in(tmp_path / "refused")
 
 
-def test_peers_that_are_wrong_or_fail_are_left_out(tmp_path, monkeypatch):
-    def fails(self, workload, inputs):
-        raise NotImplementedError("no such operator")
+def test_training(tmp_path, monkeypatch):
+    measured = networks.probe
 
-    monkeypatch.setattr(peers.CallByCall, "inference", fails)
+    def footprint(what, where, *more):  # PyTorch's process does the same as clprim's
+        if where == "opencl":
+            return measured(what, where, *more)
+        return {"rise": 1, "state": 1, "process": 1}
+
+    monkeypatch.setattr(networks, "probe", footprint)
+    assert run(tmp_path, "step") == 0
+    page = page_in(tmp_path)
+    for part in ("Training step, batch 2", "clprim, compiled", "PyTorch", "the whole process"):
+        assert part in page
+
+
+def test_what_differs_or_strays_to_the_cpu_is_an_error(tmp_path, monkeypatch):
+    step = TrainingStep.__call__
     monkeypatch.setattr(
-        peers.Eager, "inference", lambda self, workload, inputs: lambda: 1.01 * inputs.expected
+        TrainingStep, "__call__", lambda self: step(self) + (self.images.device.type != "cpu")
     )
-    options = ("--net", "small", "--peers", "calls,eager", "--no-starts", "--no-chart")
-    result = invoke(tmp_path, *options)
-    assert result.exit_code == 0
-    assert "call by call is left out: NotImplementedError: no such operator" in result.output
-    assert "PyTorch is left out: other results" in result.output
+    assert run(tmp_path / "wrong", "step", "--net", "small") == 1
+    assert "WRONG RESULT: clprim" in page_in(tmp_path / "wrong")
+    monkeypatch.undo()
+    monkeypatch.setattr(networks, "_strayed", lambda data, call: {"!": "on the CPU ran sort"})
+    assert run(tmp_path / "strayed", "step", "--net", "small") == 1
+    assert "on the CPU ran sort" in page_in(tmp_path / "strayed")
+
+
+def test_compiled_by_pytorch(tmp_path, monkeypatch):
+    compiled, asked = torch.compile, []
+
+    def quick(model, *, backend="inductor", **more):  # PyTorch's own compiler takes long
+        asked.append(backend)
+        told = {} if backend == "inductor" else more
+        return compiled(model, backend="eager" if backend == "inductor" else backend, **told)
+
+    monkeypatch.setattr(torch, "compile", quick)
+    memory = [("Memory", ["", "clprim"], [["a step", "1"]])]
+    monkeypatch.setattr(networks, "memory_of_step", lambda *_: memory)
+    warm = {"clprim": {"call": 1.0}, "inductor": {"call": 2.0}}
+    monkeypatch.setattr(networks, "cold_and_warm", lambda *what: (None, warm[what[-1]]))
+    assert run(tmp_path, "torch", "--compiled") == 0
+    page = page_in(tmp_path)
+    assert {"clprim", "inductor"} == set(asked)
+    for part in ("inductor", "clprim, call by call", "a step", "The first result of a small"):
+        assert part in page
+
+
+def test_imported_models(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("onnxruntime")
+    assert run(tmp_path / "right", "onnx", "--no-starts") == 0
+    page = page_in(tmp_path / "right")
+    for part in ("Exported networks, batch 2", "onnxruntime", "error"):
+        assert part in page
+    outputs = networks.Imported.outputs
+    monkeypatch.setattr(
+        networks.Imported, "outputs", lambda self, *level: [1.01 * y for y in outputs(self)]
+    )
+    assert run(tmp_path / "wrong", "onnx", "--no-starts") == 1
+    assert "off by 9.9e-03" in page_in(tmp_path / "wrong")
+    away = PackageModel("a model", "not-there", "not_there_at_all", "a.onnx", {}, "MIT")
+    monkeypatch.setitem(PACKAGE_MODELS, "music", away)
+    assert run(tmp_path, "onnx", "--net", "music") == 2
+    assert "not installed: not-there" in capsys.readouterr().err
+
+
+def test_inputs_of_packages_models():
+    inputs = {
+        "a": ("int32", (2, 3)), "b": ("int64", 7), "c": ("float32", (4,)),
+        "few": ("int64", (50,), 2), "mask": ("int64", (2,)),
+    }  # fmt: skip
+    made = PackageModel("", "", "", "", inputs, "MIT")
+    given = made.given()
+    assert {n: (a.dtype.name, a.shape) for n, a in given.items()} == {
+        "a": ("int32", (2, 3)), "b": ("int64", ()), "c": ("float32", (4,)),
+        "few": ("int64", (50,)), "mask": ("int64", (2,)),
+    }  # fmt: skip
+    assert given["b"] == 7
+    np.testing.assert_array_equal(given["a"], made.given()["a"])
+    assert set(given["few"]) == {0, 1}
+    assert set(given["mask"]) == {1}
 
 
 def test_a_first_call():
     found = probe._network("small", "1")
-    assert found["call"] > 0
-    assert found["builds"] >= 0
+    assert found["call"] > 0 and found["builds"] >= 0
 
 
-def test_a_warm_start_that_builds_is_refused(monkeypatch):
-    monkeypatch.setattr(nets, "probe", lambda *what, **more: {"call": 1.0, "builds": 2.0})
-    with pytest.raises(RuntimeError, match="2 programs were not on disk"):
-        nets._start(NetJob("small", 1), cp.current_device())
-
-
-def row(name, batch, times, kernels=10, **more):
-    spread = {who: Spread(value, value, value) for who, value in times.items()}
-    seconds = {"clprim": 1e-3, **{who: value * 1e-3 for who, value in times.items()}}
-    return NetRow(NetJob(name, batch), seconds, spread, 1e-6, kernels=kernels, **more)
-
-
-def outcomes(rows, **more):
-    report = nets_report(rows, [], **more)
-    return {(v.target.limit, v.target.of): v.outcome for v in report.verdicts}
-
-
-def test_promises():
-    rows = [
-        row("resnet50", 8, {"inductor": 2.0, "onnxruntime": 1.5}, start=Start(6.0, 0.4)),
-        row("densenet121", 8, {"inductor": 2.0, "clprim, call by call": 0.1}, kernels=251),
-        row("vgg16", 1, {"onnxruntime": 1.0}),
-        row("vgg16", 1, {}),
-    ]
-    spread = Spread(0.91, 0.9, 0.92)
-    chain = ChainRow("chain", 1, 1e-3, 1000, 1e6, spread, correct=True)
-    found = outcomes(rows, chain=chain, host=HostRow("host", 32, 8e-6, 6e-6))
-    best = "as fast as the best peer of each row"
-    assert found == {
-        ("≥ 1.3×", f"{best}: geometric mean, batch 8"): "hit",  # of 1.5 and 2
-        ("≥ 1.15×", f"{best}: geometric mean, batch 1"): "MISSED",
-        ("≥ 0.93×", f"{best}: every row"): "hit",
-        ("≥ 1.6×", "as fast as inductor: geometric mean"): "hit",
-        ("≥ 1.25×", "as fast as onnxruntime: geometric mean"): "MISSED",  # of 1.5 and 1
-        ("≤ 250", "kernels"): "MISSED",
-        ("≤ 5 s", "first call, nothing on disk"): "MISSED",
-        ("≤ 0.5 s", "first call, everything on disk"): "hit",
-        ("≥ 90%", "of a copy's bandwidth: a chain of elementwise operators"): "hit",
-        ("≤ 7 µs", "of the host for each kernel"): "MISSED",
-    }
-
-
-def test_rows():
-    assert len(net_jobs()) == 2 * len(net_names()) == 30
-    assert net_jobs(names=["bert"], batches=[4]) == [NetJob("bert", 4)]
-    assert invoke(".", "--net", "resnet50,nothing").exit_code == 2
-    assert invoke(".", "--peers", "nobody").exit_code == 2
+def test_rows(monkeypatch):
+    monkeypatch.setattr(networks, "needed", lambda names: None)
+    args = defaults_of("nets", quick=False)
+    assert len(networks.nets_cases(args)) == 2 * len(NETS) == 30
+    titles = {case.title for case in networks.step_cases(defaults_of("step", quick=False))}
+    assert {"ResNet-18, 224²", "MobileNetV2, 224²", "VGG-16, 112²"} < titles
+    assert Net("small", 2).inputs["x"].shape == (2, 3, 8, 8)
 
 
 @pytest.mark.parametrize(
@@ -161,15 +172,15 @@ def test_rows():
 )
 def test_networks_of_our_own_are_those_of_the_papers(name, parameters):
     with torch.device("meta"):
-        model = getattr(own_models, MODELS[name].own)()
+        model = getattr(models_own, MODELS[name].own)()
     assert sum(p.numel() for p in model.parameters()) == parameters
 
 
 @pytest.mark.parametrize(
     ("model", "given", "shape"),
     [
-        (own_models.UNet(2, 3), (1, 3, 32, 32), (1, 3, 32, 32)),
-        (own_models.Yolo(2, 5), (2, 3, 64, 64), (2, 5, 64 + 16 + 4)),
+        (models_own.UNet(2, 3), (1, 3, 32, 32), (1, 3, 32, 32)),
+        (models_own.Yolo(2, 5), (2, 3, 64, 64), (2, 5, 64 + 16 + 4)),
     ],
 )
 def test_networks_of_our_own_are_traceable(model, given, shape):
@@ -180,14 +191,14 @@ def test_networks_of_our_own_are_traceable(model, given, shape):
 
 def test_bert_is_the_one_of_transformers():
     transformers = pytest.importorskip("transformers")
-    if installed("torchvision"):
+    if importlib.util.find_spec("torchvision"):
         torchvision()  # which transformers imports as well
     config = transformers.BertConfig(
         vocab_size=1000, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
         intermediate_size=64,
     )  # fmt: skip
     theirs = transformers.BertModel(config, add_pooling_layer=False).eval()
-    mine = own_models.Bert(16, 2, 2, 1000).eval()
+    mine = models_own.Bert(16, 2, 2, 1000).eval()
     names = {
         "embeddings.word_embeddings": "words", "embeddings.position_embeddings": "places",
         "embeddings.token_type_embeddings": "kinds", "embeddings.LayerNorm": "norm",
@@ -211,6 +222,6 @@ def test_bert_is_the_one_of_transformers():
 def test_no_weight_hides_a_part_of_a_network(monkeypatch):
     hidden = nn.Sequential(nn.Conv2d(3, 4, 1), nn.Flatten(), nn.Linear(4, 2))
     nn.init.zeros_(hidden[2].weight)
-    monkeypatch.setattr(own_models, "small", lambda: hidden)
+    monkeypatch.setattr(models_own, "small", lambda: hidden)
     made = network("small")
     assert made(inputs_of("small", 1, 1)).std() > 0.01

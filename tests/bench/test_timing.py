@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import clprim as cp
-from bench.clock import timing
-from bench.clock.timing import (
+from bench import timing
+from bench.timing import (
     Contender,
     Gauge,
     Result,
@@ -26,7 +26,7 @@ from bench.clock.timing import (
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch):
-    monkeypatch.setattr(timing, "_SETTLE", 0)
+    monkeypatch.setattr(timing, "SETTLE", 0)
 
 
 def test_contenders_take_turns():

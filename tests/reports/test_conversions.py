@@ -7,7 +7,7 @@ import pytest
 from support import equal
 
 import clprim as cp
-from bench.torture.conversions import INTEGERS, wrapped
+from bench.torture.operators import INTEGERS, wrapped
 
 _SMALL = [-5, 300, -1.7, 255.9, -129, 7e4, 0.0, -0.0, 0.9, np.inf, -np.inf, np.nan]
 _WIDE = [2**31, 2**31 + 2**9, -(2**31) - 2**9, 3e9, -3e9, 2**32 + 2**10, 2**62 + 2**40, 1e20, -1e20]

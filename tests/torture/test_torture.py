@@ -7,10 +7,9 @@ import re
 import numpy as np
 import pytest
 from support import answers_in
-from typer.testing import CliRunner
 
 import clprim as cp
-from bench.__main__ import app
+from bench.__main__ import main
 from bench.torture import cases, damage, run
 from bench.torture.case import Case, WrongError
 from bench.torture.cases import KINDS, draw_case
@@ -103,8 +102,8 @@ def test_a_run_says_what_it_did(device):
     assert "runs from 2 threads" in lines[0]
 
 
-def texts_of_a_run(monkeypatch, *options):
-    """What the command printed, and the cases that it drew, on the current device."""
+def texts_of_a_run(monkeypatch, capsys, *options):
+    """The command's status, what it printed, and the cases that it drew."""
     texts = []
 
     def drawn(*arguments):
@@ -116,31 +115,32 @@ def texts_of_a_run(monkeypatch, *options):
     monkeypatch.setattr(run, "_CASES", 3)
     device = str(cp.current_device().index)
     arguments = ["torture", "--minutes", "0.01", "--threads", "2", "--device", device, *options]
-    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    return result, texts
+    status = main(arguments)
+    said = capsys.readouterr()
+    return status, said.out + said.err, texts
 
 
 @as_written
-def test_the_seed_is_printed_and_replays(device, monkeypatch):
-    result, texts = texts_of_a_run(monkeypatch)
-    assert result.exit_code == 0, result.output
-    seed = re.search(r"^seed (\d+), on:$", result.output, re.MULTILINE)[1]
-    _, again = texts_of_a_run(monkeypatch, "--seed", seed)
+def test_the_seed_is_printed_and_replays(device, monkeypatch, capsys):
+    status, said, texts = texts_of_a_run(monkeypatch, capsys)
+    assert status == 0, said
+    seed = re.search(r"^seed (\d+), on:$", said, re.MULTILINE)[1]
+    *_, again = texts_of_a_run(monkeypatch, capsys, "--seed", seed)
     common = min(len(texts), len(again))
     assert common and texts[:common] == again[:common]
-    result, (third,) = texts_of_a_run(monkeypatch, "--seed", seed, "--case", "0")
-    assert third == texts[0] and f"{third}: right" in result.output
+    _, said, (third,) = texts_of_a_run(monkeypatch, capsys, "--seed", seed, "--case", "0")
+    assert third == texts[0] and f"{third}: right" in said
 
 
 @as_written
-def test_a_wrong_case_is_told_with_the_command_that_repeats_it(device, monkeypatch):
+def test_a_wrong_case_is_told_with_the_command_that_repeats_it(device, monkeypatch, capsys):
     sound = KINDS["chain"]
     monkeypatch.setattr(cases, "KINDS", {"chain": lambda draw: wrong(sound(draw))})
-    result, (text, *_) = texts_of_a_run(monkeypatch)
-    assert result.exit_code == 1
-    command = re.search(r"python -m bench torture (--seed \d+ --case \d+) --device", result.output)
-    result, (again,) = texts_of_a_run(monkeypatch, *command[1].split())
-    assert result.exit_code == 1 and again == text and text in result.output
+    status, said, (text, *_) = texts_of_a_run(monkeypatch, capsys)
+    assert status == 1
+    command = re.search(r"python -m bench torture (--seed \d+ --case \d+) --device", said)
+    status, said, (again,) = texts_of_a_run(monkeypatch, capsys, *command[1].split())
+    assert status == 1 and again == text and text in said
 
 
 # --- it would see a fault ---------------------------------------------------------------------

@@ -21,16 +21,7 @@ _ZEROS = dict.fromkeys(_SMOOTH, 2.0**-30)
 
 
 def compared(program: Program, mode: str, changed: Counter[str] | None = None) -> str:
-    """Returns how the compiled function differs; nothing where it does not.
-
-    Args:
-        program: The function.
-        mode: Of its numbers.
-        changed: By the names of passes that say what they do: of how many graphs; is counted on.
-
-    Raises:
-        ClprimError: What one of the two raises.
-    """
+    """Returns how the compiled function differs; nothing where it does not."""
     with cp.options(convolution_error=program.error):
         return _compared(program, mode, Counter() if changed is None else changed)
 

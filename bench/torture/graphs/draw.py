@@ -35,13 +35,7 @@ _STEPS = ("", "", "[1:]", "[:, ::2]", "[:, 1:-1]", "[::-1]", ".T", "[..., :-1]",
 
 @dataclass(frozen=True)
 class Value:
-    """An array that a function has at hand.
-
-    Attributes:
-        name: Its name.
-        array: What it is in the run that goes along with the drawing.
-        root: The name of the memory that it may share.
-    """
+    """An array that a function has at hand."""
 
     name: str
     array: Any
@@ -64,19 +58,7 @@ class Value:
 
 
 class Drawing:
-    """A function that is being drawn.
-
-    Args:
-        draw: The source of choices.
-        pool: Decides what there is to choose from; see `few`.
-        mode: One of `MODES`.
-        plain: Whether there are few kinds of kernels, so that most were built before: what is drawn
-            is who reads and writes what.
-
-    Attributes:
-        values: What there is, in order.
-        bounds: By root: how large numbers get at most.
-    """
+    """A function that is being drawn."""
 
     def __init__(self, draw: Draw, pool: Sequence[int], mode: str, *, plain: bool = False) -> None:
         self.draw, self.mode, self.plain = draw, mode, plain
@@ -101,10 +83,7 @@ class Drawing:
         return self.draw.one(values)
 
     def few(self, values: Sequence[Any], most: int = 3) -> Any:
-        """One of some values, of which all functions of a pool have the same few.
-
-        So kernels are met again, whose compilation takes most of the time.
-        """
+        """One of some values, of which all functions of a pool have the same few."""
         order = np.random.default_rng([*self._pool, len(values)]).permutation(len(values))
         return values[int(self.one(order[:most]))]
 
@@ -165,17 +144,7 @@ class Drawing:
     # --- lines -------------------------------------------------------------------------------
 
     def line(self, text: str, bound: float, *, shares: str = "", made: int = 1) -> bool:
-        """Adds a line that makes values.
-
-        Args:
-            text: An expression; of several values where ``made`` is more than 1.
-            bound: Of the numbers that it makes.
-            shares: The root that it may be a view of.
-            made: How many.
-
-        Returns:
-            Whether it did.
-        """
+        """Adds a line that makes values."""
         names = [f"v{self._made + n}" for n in range(made)]
         line = f"{', '.join(names)} = {text}"
         if not self._run(line):

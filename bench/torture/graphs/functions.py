@@ -78,13 +78,7 @@ def _drawn(device: Device, seed: int, number: int) -> tuple[str, Program]:
 
 
 def _shuffled(program: Program, draw: Draw, *, mixed: bool) -> Program:
-    """Returns a function of the same lines in another order; it may return more.
-
-    Args:
-        program: Whose lines.
-        draw: The source of choices.
-        mixed: Whether it may return other values as well.
-    """
+    """Returns a function of the same lines in another order; it may return more."""
     left, lines = [*program.lines], list[str]()
     known = {g.name for g in program.given}
     # Indices that a line changes are in range only where they are read first.

@@ -37,18 +37,7 @@ def numbers(kind: str, shape: Sequence[int], dtype: str, most: int, seed: Sequen
 
 @dataclass(frozen=True)
 class Given:
-    """An array that a function is given, or that it captures.
-
-    Attributes:
-        name: An argument's begins with a, a captured array's with c.
-        shape: Of the whole that it is a view of.
-        dtype: By name.
-        view: What makes the view, as ``[:, ::2]``.
-        kind: Of its contents, see `numbers`.
-        most: Likewise.
-        of: The argument whose whole it is another view of.
-        frozen: Whether it is one of jit's constants.
-    """
+    """An array that a function is given, or that it captures."""
 
     name: str
     shape: tuple[int, ...]
@@ -77,14 +66,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Program:
-    """A function of statements.
-
-    Attributes:
-        given: Arguments and what is captured.
-        lines: Statements, each a line.
-        returned: Names of what is returned.
-        error: The convolutions' ``convolution_error``.
-    """
+    """A function of statements."""
 
     given: tuple[Given, ...]
     lines: tuple[str, ...]

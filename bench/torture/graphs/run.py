@@ -19,26 +19,9 @@ _SHRINK = 60.0  # seconds
 
 
 def torture_graphs(
-    devices: Sequence[Device],
-    seconds: float,
-    seed: int,
-    *,
-    say: Callable[[str], None] = print,
+    devices: Sequence[Device], seconds: float, seed: int, *, say: Callable[[str], None] = print
 ) -> int:
-    """Runs drawn functions as they are and compiled until the time is up.
-
-    Args:
-        devices: Which take turns.
-        seconds: How long.
-        seed: Decides everything.
-        say: Takes lines about what was done.
-
-    Returns:
-        How many there were.
-
-    Raises:
-        WrongError: The first that differs, as a script, with the command that repeats it.
-    """
+    """Runs drawn functions as they are and compiled until the time is up."""
     end = time.monotonic() + seconds
     number, changed = 0, Counter[str]()
     while time.monotonic() < end:
@@ -53,17 +36,7 @@ def torture_graphs(
 
 
 def run_graph(device: Device, seed: int, number: int, changed: Counter[str] | None = None) -> str:
-    """Draws a function and compares its compiled calls; returns what it is.
-
-    Args:
-        device: Where.
-        seed: With the number it decides everything.
-        number: Of the case.
-        changed: See `compared`.
-
-    Raises:
-        WrongError: They differ.
-    """
+    """Draws a function and compares its compiled calls; returns what it is."""
     cp.set_device(device)
     mode, drawn = draw_program(seed, number)
     why = _found(drawn, mode, changed)

@@ -12,13 +12,7 @@ from bench.torture.graphs.program import Given, Program, made_by, names_in
 
 
 def shrunk(program: Program, fails: Callable[[Program], bool], seconds: float) -> Program:
-    """Returns a smaller program that still fails.
-
-    Args:
-        program: That fails.
-        fails: Whether a program does.
-        seconds: How long to try.
-    """
+    """Returns a smaller program that still fails."""
     end = time.monotonic() + seconds
     again = True
     while again:

@@ -1,0 +1,29 @@
+"""Pages as data: a row is a name, arguments, contenders and its work."""
+
+from __future__ import annotations
+
+from bench.case import Page
+from bench.cases import (
+    arithmetic,
+    gradient,
+    launch,
+    memory,
+    networks,
+    norm,
+    operators,
+    pairs,
+    subpixel,
+)
+
+#: By the command's name.
+PAGES: dict[str, Page] = {
+    **memory.PAGES,
+    **arithmetic.PAGES,
+    **norm.PAGES,
+    **operators.PAGES,
+    **gradient.PAGES,
+    **pairs.PAGES,
+    **subpixel.PAGES,
+    **launch.PAGES,
+    **networks.PAGES,
+}

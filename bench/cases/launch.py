@@ -1,0 +1,149 @@
+"""What a call costs on the host, and what the first one costs in a new process."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyopencl as cl
+
+import clprim as cp
+from bench.case import Call, Case, Data, Make, Options, Page, whole
+from bench.cases.arithmetic import Conv
+from bench.cases.memory import AXPB, axpb
+from bench.peers.arithmetic import CONTENDERS
+from bench.probe import cold_and_warm, probe  # noqa: F401
+from clprim.tune.networks import Layer
+
+_CONV = Conv(Layer(16, 16, 3, 8, padding=1), 1, "channels_last", "forward")
+_PROCESSES, _QUICK_PROCESSES = 7, 1
+_BARE, _PLAIN = "bare enqueue", "kernel(queue, …)"
+_SOURCE = """
+kernel void axpb(global float *y, global const float *x, global const float *b, float w)
+{ y[get_global_id(0)] = x[get_global_id(0)] * w + b[get_global_id(0)]; }
+"""
+
+
+def bare_enqueue(call: Callable[[], Any]) -> Call:
+    """Return the enqueue that a call of clprim makes, alone: same kernel, arguments already set.
+
+    Raises:
+        RuntimeError: The call enqueues no kernel through `pyopencl.enqueue_nd_range_kernel`.
+    """
+    made = []
+    enqueue = cl.enqueue_nd_range_kernel
+
+    def record(queue: cl.CommandQueue, kernel: cl.Kernel, *sizes: Any, **options: Any) -> cl.Event:
+        made.append((kernel, *sizes[:2]))
+        return enqueue(queue, kernel, *sizes, **options)
+
+    with mock.patch.object(cl, "enqueue_nd_range_kernel", record):
+        call()
+    if not made:
+        raise RuntimeError("the call enqueued no kernel: nothing to compare it with")
+    queue = cp.current_device().queue
+    return partial(enqueue, queue, *made[-1])
+
+
+def _bare(make: Callable[[Any], Call]) -> Make:
+    """The enqueue of another contender, whose event is no result."""
+
+    def made(data: Data) -> Call:
+        bare = bare_enqueue(make(data))
+
+        def call() -> Any:
+            return bare()
+
+        call.differs = True  # type: ignore[attr-defined]
+        return call
+
+    return made
+
+
+def _into(data: Data) -> Call:
+    x, b = data.device
+    op = axpb()
+    out = op(x, b, 2.0)
+    return lambda: op(x, b, 2.0, out=out)
+
+
+def _fresh(data: Data) -> Call:
+    (x, b), op = data.device, axpb()
+    return lambda: op(x, b, 2.0)
+
+
+def _plain(data: Data) -> Call:
+    """The usual way to launch a kernel with PyOpenCL."""
+    (x, b), device = data.device, cp.current_device()
+    out = cp.empty(x.shape)
+    kernel = cl.Kernel(cl.Program(device.context, _SOURCE).build(), "axpb")
+    arguments = (out.base_data, x.base_data, b.base_data, np.float32(2))
+    queue, size = device.queue, (x.size,)
+
+    def call() -> cp.Array:
+        kernel(queue, size, None, *arguments)
+        return out
+
+    return call
+
+
+def launch_cases(args: Options) -> list[Case]:
+    """Return the rows of ``python -m bench launch``."""
+    small = partial(Data, whole((1024,)), whole((1024,), seed=1))
+    bare = {_BARE: _bare(_into)}
+    group = "A small call"
+    convs = {name: partial(CONTENDERS["conv_forward"][name], _CONV)
+             for name in ("clprim", "clprim, unpacked", "oneDNN prepacked", "oneDNN")}  # fmt: skip
+    own = convs.pop("clprim")
+    shapes = _CONV.shapes
+    return [
+        Case(group, "y0 = x0*w0 + x1, 1024 floats, out=", 1, small,
+             {"clprim": _into, **bare, _PLAIN: _plain, **AXPB}),
+        Case(group, "the same, without", 1, small, {"clprim": _fresh, **bare}),
+        Case(group, f"conv2d, {_CONV.title}, one image, out=", 1,
+             lambda: Data(*(whole(s, "channels_last", n) for n, s in enumerate(shapes))),
+             {"clprim": own, _BARE: _bare(own), **convs}, tolerance=_CONV.tolerance),
+    ]  # fmt: skip
+
+
+def new_processes(args: Options) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Time the import and the first calls in new processes.
+
+    Raises:
+        RuntimeError: A program was built although the cache was warm.
+    """
+    runs = 1 + (_QUICK_PROCESSES if args.quick else _PROCESSES)  # the first one finds cold caches
+    rows: list[list[str]] = []
+
+    def add(title: str, seconds: list[float]) -> None:
+        rows.append([title, f"{median(seconds):.3f}", f"{min(seconds):.3f}"])
+
+    with tempfile.TemporaryDirectory() as cache:
+        imports = [probe("import", cache=cache)["call"] for _ in range(runs)]
+        add("import clprim", imports[1:])
+        listings = []
+        for kind in ("pointwise", "reduction"):
+            cold, *warm = (probe(kind, cache=cache) for _ in range(runs))
+            if any(answer["builds"] for answer in warm):
+                raise RuntimeError(f"{kind}: built a program although the cache was warm")
+            listings += [answer["listing"] for answer in warm]
+            add(f"first {kind} call, warm disk cache", [answer["call"] for answer in warm])
+            add(f"first {kind} call, cold disk cache", [cold["call"]])
+        add("listing platforms and devices (OpenCL)", listings)
+    return [("A new process (seconds)", ["", "median", "least"], rows)]
+
+
+PAGES = {
+    "launch": Page(
+        "Launches: what a call costs on the host", "µs", launch_cases, (),
+        "A batch of calls in a row is timed by the host; the device finishes after the clock has "
+        "stopped. `bare enqueue`: `enqueue_nd_range_kernel` of clprim's kernel, its arguments "
+        "already set. NumPy, PyTorch and oneDNN compute the result before they return.",
+        sample=0, keep=False, more=new_processes,
+    )
+}  # fmt: skip

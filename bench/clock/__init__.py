@@ -1,1 +1,0 @@
-"""How times are taken."""

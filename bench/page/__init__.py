@@ -1,1 +1,0 @@
-"""What runs look like on a page: tables, charts, targets."""

@@ -1,1 +1,0 @@
-"""Measures tiles for the tables."""

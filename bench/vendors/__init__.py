@@ -1,1 +1,0 @@
-"""What vendors' offline compilers make of the kernels."""
