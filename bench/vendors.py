@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -91,11 +92,12 @@ GPUS = {
 
 def kernels(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
     """Yield kernels of every family as a GPU of these traits gets them, each code once."""
-    seen = set()
+    seen, names = set(), Counter[str]()
     for name, plan in (*_contractions(traits), *_convolutions(traits), *_memory(traits)):
         if (plan.template, plan.code) not in seen:
             seen.add((plan.template, plan.code))
-            yield name, plan
+            names[name] += 1
+            yield f"{name}, {names[name]}" if names[name] > 1 else name, plan
 
 
 def _contractions(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
@@ -118,8 +120,8 @@ def _contractions(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
     }
     for name, problem in problems.items():
         if traits.fp64 or "double" not in name:
-            for number, stage in enumerate(PRODUCTS.plan(problem, traits).stages):
-                yield f"{name}{f', {number}' if number else ''}", stage
+            for stage in PRODUCTS.plan(problem, traits).stages:
+                yield name, stage
 
 
 def _convolutions(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:

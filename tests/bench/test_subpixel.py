@@ -1,6 +1,5 @@
 """The sub-pixel network: what each form launches, and that it is the published one."""
 
-import numpy as np
 import pytest
 
 import clprim as cp
@@ -48,4 +47,3 @@ def test_a_wrong_form_is_an_error(tmp_path, monkeypatch):
     text = page.read_text(encoding="utf-8")
     assert "NHWC: WRONG RESULT: clprim, separate" in text
     assert "RESULT: clprim**" not in text
-    assert np.count_nonzero(["wrong" in line for line in text.splitlines()]) >= 2
