@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -217,7 +218,7 @@ def label_of(given: Sequence[str]) -> str:
         flag = left.pop(0)
         value = left.pop(0) if left and not left[0].startswith("--") else ""
         if flag not in skip:
-            plain = value.replace("_", "-").replace(",", "-").replace(" ", "-")
+            plain = re.sub(r"[^A-Za-z0-9.]+", "-", value).strip("-")
             name = flag.removeprefix("--")
             named = not plain or name in ("batch", "peers")
             found.append("-".join(filter(None, (name if named else "", plain))))
