@@ -13,7 +13,7 @@ from clprim.dtypes import AnyDType, value_dtype
 from clprim.errors import ShapeError
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import Axis, Operator, dtype_of
-from clprim.ops.shared.dims import named_once
+from clprim.ops.shared.dims import along
 from clprim.plan.strides import reduced_axes
 from clprim.primitives.reduction import Reduction
 
@@ -87,43 +87,27 @@ def _find(
 
 
 @operator(numpy="amax max", torch="amax max", onnx="ReduceMax @reduction", sample="x, axis=1")
-def amax(
-    x: Any,
-    axis: Axis = None,
-    keepdim: bool = False,
-    *,
-    dim: Axis = None,
-    keepdims: bool = False,
-    out: Any = None,
-) -> Array:
+@along
+def amax(x: Any, axis: Axis, keepdims: bool, *, out: Any = None) -> Array:
     """Returns the greatest element along ``axis``, in the dtype of ``x``.
 
     Raises:
         ShapeError: There are no elements along ``axis``.
     """
-    axis = named_once("amax", dim, axis)
     _require_elements("amax", x, axis)
-    return _amax(x, axis=axis, keepdims=keepdims or keepdim, out=out)
+    return _amax(x, axis=axis, keepdims=keepdims, out=out)
 
 
 @operator(numpy="amin min", torch="amin min", onnx="ReduceMin @reduction", sample="x, axis=1")
-def amin(
-    x: Any,
-    axis: Axis = None,
-    keepdim: bool = False,
-    *,
-    dim: Axis = None,
-    keepdims: bool = False,
-    out: Any = None,
-) -> Array:
+@along
+def amin(x: Any, axis: Axis, keepdims: bool, *, out: Any = None) -> Array:
     """Returns the least element along ``axis``, in the dtype of ``x``.
 
     Raises:
         ShapeError: There are no elements along ``axis``.
     """
-    axis = named_once("amin", dim, axis)
     _require_elements("amin", x, axis)
-    return _amin(x, axis=axis, keepdims=keepdims or keepdim, out=out)
+    return _amin(x, axis=axis, keepdims=keepdims, out=out)
 
 
 @operator(
@@ -132,15 +116,9 @@ def amin(
     onnx="ArgMax axis:dim=0 keepdims=1 select_last_index:select_last=0",
     sample="x, axis=1",
 )
+@along
 def argmax(
-    x: Any,
-    axis: Axis = None,
-    keepdim: bool = False,
-    *,
-    dim: Axis = None,
-    keepdims: bool = False,
-    select_last: bool = False,
-    out: Any = None,
+    x: Any, axis: Axis, keepdims: bool, *, select_last: bool = False, out: Any = None
 ) -> Array:
     """Returns the position of the greatest element along ``axis``, in int64.
 
@@ -158,8 +136,7 @@ def argmax(
         >>> ops.argmax(x, axis=1).get(), ops.argmax(x).item()
         (array([0, 0]), 2)
     """
-    axis = named_once("argmax", dim, axis)
-    options: dict[str, Any] = {"keepdims": keepdims or keepdim, "out": out}
+    options: dict[str, Any] = {"keepdims": keepdims, "out": out}
     return _find("argmax", "lowest", "GREATER", x, axis, select_last, **options)
 
 
@@ -169,23 +146,16 @@ def argmax(
     onnx="ArgMin axis:dim=0 keepdims=1 select_last_index:select_last=0",
     sample="x, axis=1",
 )
+@along
 def argmin(
-    x: Any,
-    axis: Axis = None,
-    keepdim: bool = False,
-    *,
-    dim: Axis = None,
-    keepdims: bool = False,
-    select_last: bool = False,
-    out: Any = None,
+    x: Any, axis: Axis, keepdims: bool, *, select_last: bool = False, out: Any = None
 ) -> Array:
     """Returns the position of the least element along ``axis``, in int64; see `argmax`.
 
     Raises:
         ShapeError: There are no elements along ``axis``.
     """
-    axis = named_once("argmin", dim, axis)
-    options: dict[str, Any] = {"keepdims": keepdims or keepdim, "out": out}
+    options: dict[str, Any] = {"keepdims": keepdims, "out": out}
     return _find("argmin", "highest", "LESS", x, axis, select_last, **options)
 
 

@@ -20,7 +20,7 @@ from clprim.ops.norm.arguments import allocate
 from clprim.ops.norm.moments import flat_view, moments, spread_view, statistics_dtype
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import Axis, Operator, by_kind, check_floating, dtype_of, real
-from clprim.ops.shared.dims import named_once
+from clprim.ops.shared.dims import along, along_named, named_once
 from clprim.ops.shared.exponentials import exponentials
 from clprim.plan.strides import reduced_axes
 from clprim.primitives import arithmetic
@@ -75,16 +75,8 @@ def _converting(name: str, usual: Operator, x: Any, dtype: Any, **options: Any) 
 
 
 @operator(numpy="sum", onnx="ReduceSum @reduction @dtype", sample="x, axis=1")
-def sum(
-    x: Any,
-    axis: Axis = None,
-    keepdim: bool = False,
-    *,
-    dim: Axis = None,
-    keepdims: bool = False,
-    dtype: Any = None,
-    out: Any = None,
-) -> Array:
+@along
+def sum(x: Any, axis: Axis, keepdims: bool, *, dtype: Any = None, out: Any = None) -> Array:
     """Returns the sum along ``axis``.
 
     Integers and bool give int64 or uint64, as in NumPy; float16 and bfloat16 are added in float32.
@@ -97,23 +89,14 @@ def sum(
         >>> ops.sum(x, axis=1).get()
         array([ 3., 12.], dtype=float32)
     """
-    axis = named_once("sum", dim, axis)
     if dtype is None:
-        return _sum(x, axis=axis, keepdims=keepdims or keepdim, out=out)
-    return _converting("sum", _sum, x, dtype, axis=axis, keepdims=keepdims or keepdim, out=out)
+        return _sum(x, axis=axis, keepdims=keepdims, out=out)
+    return _converting("sum", _sum, x, dtype, axis=axis, keepdims=keepdims, out=out)
 
 
 @operator(numpy="mean", sample="x, axis=1")
-def mean(
-    x: Any,
-    axis: Axis = None,
-    keepdim: bool = False,
-    *,
-    dim: Axis = None,
-    keepdims: bool = False,
-    dtype: Any = None,
-    out: Any = None,
-) -> Array:
+@along
+def mean(x: Any, axis: Axis, keepdims: bool, *, dtype: Any = None, out: Any = None) -> Array:
     """Returns the arithmetic mean along ``axis``; of nothing NaN.
 
     That of integers is float64, as in NumPy, or what ``dtype=`` says: elements are converted to it
@@ -122,61 +105,42 @@ def mean(
     Raises:
         DTypeError: A ``dtype`` of integers.
     """
-    axis = named_once("mean", dim, axis)
     if dtype is None:
-        return _mean(x, axis=axis, keepdims=keepdims or keepdim, out=out)
-    return _converting("mean", _mean, x, dtype, axis=axis, keepdims=keepdims or keepdim, out=out)
+        return _mean(x, axis=axis, keepdims=keepdims, out=out)
+    return _converting("mean", _mean, x, dtype, axis=axis, keepdims=keepdims, out=out)
 
 
 @operator(numpy="prod", onnx="ReduceProd @reduction @dtype", sample="x, axis=1")
-def prod(
-    x: Any,
-    axis: Axis = None,
-    keepdim: bool = False,
-    *,
-    dim: Axis = None,
-    keepdims: bool = False,
-    dtype: Any = None,
-    out: Any = None,
-) -> Array:
+@along
+def prod(x: Any, axis: Axis, keepdims: bool, *, dtype: Any = None, out: Any = None) -> Array:
     """Returns the product along ``axis``; of integers in int64 or uint64, of nothing 1.
 
     With ``dtype=`` every element is converted to it first.
     """
-    axis = named_once("prod", dim, axis)
     if dtype is None:
-        return _prod(x, axis=axis, keepdims=keepdims or keepdim, out=out)
-    return _converting("prod", _prod, x, dtype, axis=axis, keepdims=keepdims or keepdim, out=out)
+        return _prod(x, axis=axis, keepdims=keepdims, out=out)
+    return _converting("prod", _prod, x, dtype, axis=axis, keepdims=keepdims, out=out)
 
 
 @operator(numpy="count_nonzero", torch="count_nonzero.dim_IntList", sample="x, axis=1")
-def count_nonzero(
-    x: Any,
-    axis: Axis = None,
-    *,
-    dim: Axis = None,
-    keepdims: bool = False,
-    keepdim: bool = False,
-    out: Any = None,
-) -> Array:
+@along_named
+def count_nonzero(x: Any, axis: Axis, keepdims: bool, *, out: Any = None) -> Array:
     """Returns how many elements along ``axis`` are not zero, in int64; NaN is not zero."""
-    axis = named_once("count_nonzero", dim, axis)
-    return _count_nonzero(x, axis=axis, keepdims=keepdims or keepdim, out=out)
+    return _count_nonzero(x, axis=axis, keepdims=keepdims, out=out)
 
 
 # --- mean and variance ---------------------------------------------------------------------------
 
 
 @operator(torch="var_mean.correction", sample="x, axis=1")
+@along_named
 def var_mean(
     x: Any,
-    axis: Axis = None,
+    axis: Axis,
+    keepdims: bool,
     *,
-    dim: Axis = None,
     correction: float = 1,
     unbiased: bool | None = None,
-    keepdims: bool = False,
-    keepdim: bool = False,
     out: Any = None,
 ) -> tuple[Array, Array]:
     """Returns (variance, mean) along ``axis``, in one read of ``x``, as `torch.var_mean` does.
@@ -203,11 +167,8 @@ def var_mean(
         >>> variance.item(), mean.item()
         (1.0, 2.0)
     """
-    axis = named_once("var_mean", dim, axis)
     given = None if out is None else as_results("var_mean", out, 2)
-    return spread_and_mean(
-        "var_mean", x, axis, correction, unbiased, keepdims=keepdims or keepdim, out=given
-    )
+    return spread_and_mean("var_mean", x, axis, correction, unbiased, keepdims=keepdims, out=given)
 
 
 def spread_and_mean(
@@ -278,15 +239,8 @@ _logsumexp = by_kind(
 
 
 @operator(onnx="ReduceLogSumExp @reduction @wide", sample="x, axis=1")
-def logsumexp(
-    x: Any,
-    axis: Axis = None,
-    keepdim: bool = False,
-    *,
-    dim: Axis = None,
-    keepdims: bool = False,
-    out: Any = None,
-) -> Array:
+@along
+def logsumexp(x: Any, axis: Axis, keepdims: bool, *, out: Any = None) -> Array:
     """Returns log Σ exp(x) along ``axis``, in one read of ``x`` and without overflow.
 
     Of nothing, or of -∞ alone, it is -∞. Integers give float32, as in PyTorch.
@@ -297,8 +251,7 @@ def logsumexp(
         >>> round(ops.logsumexp(cp.asarray(np.array([1000, 1000], np.float32))).item(), 3)
         1000.693
     """
-    axis = named_once("logsumexp", dim, axis)
-    return _logsumexp(x, axis=axis, keepdims=keepdims or keepdim, out=out)
+    return _logsumexp(x, axis=axis, keepdims=keepdims, out=out)
 
 
 def logsumexp_backward(
@@ -351,30 +304,14 @@ _all: Operator = Reduction(
 
 
 @operator(numpy="any", sample="x, axis=1")
-def any(
-    x: Any,
-    axis: Axis = None,
-    keepdim: bool = False,
-    *,
-    dim: Axis = None,
-    keepdims: bool = False,
-    out: Any = None,
-) -> Array:
+@along
+def any(x: Any, axis: Axis, keepdims: bool, *, out: Any = None) -> Array:
     """Returns whether any element along ``axis`` is not zero (NaN is not); of nothing False."""
-    axis = named_once("any", dim, axis)
-    return _any(x, axis=axis, keepdims=keepdims or keepdim, out=out)
+    return _any(x, axis=axis, keepdims=keepdims, out=out)
 
 
 @operator(numpy="all", sample="x, axis=1")
-def all(
-    x: Any,
-    axis: Axis = None,
-    keepdim: bool = False,
-    *,
-    dim: Axis = None,
-    keepdims: bool = False,
-    out: Any = None,
-) -> Array:
+@along
+def all(x: Any, axis: Axis, keepdims: bool, *, out: Any = None) -> Array:
     """Returns whether no element along ``axis`` is zero (NaN is not); of nothing True."""
-    axis = named_once("all", dim, axis)
-    return _all(x, axis=axis, keepdims=keepdims or keepdim, out=out)
+    return _all(x, axis=axis, keepdims=keepdims, out=out)

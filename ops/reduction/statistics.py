@@ -15,7 +15,7 @@ from clprim.ops.reduction.reduce import mean, spread_and_mean, sum
 from clprim.ops.registry import operator
 from clprim.ops.shape.turn import diagonal
 from clprim.ops.shared.arguments import Axis, Operator, check_floating, check_shape, dtype_of, real
-from clprim.ops.shared.dims import named_once
+from clprim.ops.shared.dims import along, along_named
 from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import products
 from clprim.primitives.reduction import Reduction
@@ -33,39 +33,33 @@ _nanmean: Operator = Reduction(
 
 
 @operator(torch="var.correction")
+@along_named
 def var(
     x: Any,
-    axis: Axis = None,
+    axis: Axis,
+    keepdims: bool,
     *,
-    dim: Axis = None,
     correction: float = 1,
     unbiased: bool | None = None,
-    keepdims: bool = False,
-    keepdim: bool = False,
     out: Any = None,
 ) -> Array:
     """Returns the variance along ``axis``; see `var_mean`, with its ``correction``."""
-    return _spread(
-        "var", x, named_once("var", dim, axis), correction, unbiased, keepdims or keepdim, out
-    )
+    return _spread("var", x, axis, correction, unbiased, keepdims, out)
 
 
 @operator(torch="std.correction")
+@along_named
 def std(
     x: Any,
-    axis: Axis = None,
+    axis: Axis,
+    keepdims: bool,
     *,
-    dim: Axis = None,
     correction: float = 1,
     unbiased: bool | None = None,
-    keepdims: bool = False,
-    keepdim: bool = False,
     out: Any = None,
 ) -> Array:
     """Returns the standard deviation along ``axis``, the root of `var`, rounded once."""
-    return _spread(
-        "std", x, named_once("std", dim, axis), correction, unbiased, keepdims or keepdim, out
-    )
+    return _spread("std", x, axis, correction, unbiased, keepdims, out)
 
 
 def _spread(
@@ -79,19 +73,17 @@ def _spread(
 
 
 @operator(torch="std_mean.correction")
+@along_named
 def std_mean(
     x: Any,
-    axis: Axis = None,
+    axis: Axis,
+    keepdims: bool,
     *,
-    dim: Axis = None,
     correction: float = 1,
     unbiased: bool | None = None,
-    keepdims: bool = False,
-    keepdim: bool = False,
     out: Any = None,
 ) -> tuple[Array, Array]:
     """Returns (standard deviation, mean) along ``axis``, in one read of ``x``; see `var_mean`."""
-    axis = named_once("std_mean", dim, axis)
     given = None if out is None else as_results("std_mean", out, 2)
     return spread_and_mean(
         "std_mean",
@@ -99,25 +91,16 @@ def std_mean(
         axis,
         correction,
         unbiased,
-        keepdims=keepdims or keepdim,
+        keepdims=keepdims,
         root=True,
         out=given,
     )
 
 
 @operator()
-def nansum(
-    x: Any,
-    axis: Axis = None,
-    keepdim: bool = False,
-    *,
-    dim: Axis = None,
-    keepdims: bool = False,
-    dtype: Any = None,
-    out: Any = None,
-) -> Array:
+@along
+def nansum(x: Any, axis: Axis, keepdims: bool, *, dtype: Any = None, out: Any = None) -> Array:
     """Returns the sum along ``axis`` of what is no NaN; of nothing 0. See `sum`."""
-    axis, keepdims = named_once("nansum", dim, axis), keepdims or keepdim
     if dtype is not None or dtype_of("nansum", "x", x).kind in "biu":
         if dtype_of("nansum", "x", x).kind not in "biu":
             x = kernel("y0 = x0 == x0 ? x0 : 0;", "nansum", x.dtype)(x)
@@ -126,38 +109,22 @@ def nansum(
 
 
 @operator()
-def nanmean(
-    x: Any,
-    axis: Axis = None,
-    keepdim: bool = False,
-    *,
-    dim: Axis = None,
-    keepdims: bool = False,
-    out: Any = None,
-) -> Array:
+@along
+def nanmean(x: Any, axis: Axis, keepdims: bool, *, out: Any = None) -> Array:
     """Returns the mean along ``axis`` of what is no NaN; of nothing NaN. See `mean`."""
-    axis, keepdims = named_once("nanmean", dim, axis), keepdims or keepdim
     if dtype_of("nanmean", "x", x).kind in "biu":
         return mean(x, axis, keepdims=keepdims, out=out)
     return _nanmean(x, axis=axis, keepdims=keepdims, out=out)
 
 
 @operator(torch="aminmax")
-def aminmax(
-    x: Any,
-    axis: Axis = None,
-    *,
-    dim: Axis = None,
-    keepdims: bool = False,
-    keepdim: bool = False,
-    out: Any = None,
-) -> tuple[Array, Array]:
+@along_named
+def aminmax(x: Any, axis: Axis, keepdims: bool, *, out: Any = None) -> tuple[Array, Array]:
     """Returns the least and the greatest element along ``axis``, as `torch.aminmax` does.
 
     Raises:
         ShapeError: There are no elements along ``axis``.
     """
-    axis, keepdims = named_once("aminmax", dim, axis), keepdims or keepdim
     least, greatest = (None, None) if out is None else as_results("aminmax", out, 2)
     return (
         amin(x, axis, keepdims=keepdims, out=least),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, cast
 
 from clprim.arrays.array import Array, new_array
 from clprim.arrays.validation import counted
 from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import Axis, dtype_of
+from clprim.ops.shared.made import made
 from clprim.plan.strides import dense_strides, elements_of, memory_order
 from clprim.runtime.device import current_device
 
@@ -24,6 +27,53 @@ def named_once(what: str, dim: Any, axis: Any, default: Any = None, *, dims: Any
         listed = " and ".join(f"{name}={quoted(value)}" for name, value in found.items())
         raise ShapeError(f"{what}: {listed} are one argument; give one")
     return dims
+
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Along(Protocol[R_co]):
+    """An operator along axes: ``dim`` is ``axis`` and ``keepdim`` is ``keepdims``."""
+
+    def __call__(
+        self, x: Any, axis: Axis = ..., keepdim: bool = ..., *, dim: Axis = ...,
+        keepdims: bool = ..., **options: Any,
+    ) -> R_co:  # fmt: skip
+        """Computes along an axis, several, or None for all."""
+
+
+class AlongNamed(Protocol[R_co]):
+    """The same, where all but the axis is named."""
+
+    def __call__(self, x: Any, axis: Axis = ..., *, dim: Axis = ..., **options: Any) -> R_co:
+        """Computes along an axis, several, or None for all."""
+
+
+def along(body: Callable[..., R_co]) -> Along[R_co]:
+    """Returns an operator with NumPy's and PyTorch's names, given one of axes and keepdims."""
+    return cast(
+        "Along[R_co]", _along(body, "axis=None, keepdim=False, *, dim=None, keepdims=False")
+    )
+
+
+def along_named(body: Callable[..., R_co]) -> AlongNamed[R_co]:
+    """Returns the same, with all but the axis named."""
+    found = _along(body, "axis=None, *, dim=None, keepdims=False, keepdim=False")
+    return cast("AlongNamed[R_co]", found)
+
+
+def _along(body: Callable[..., Any], names: str) -> Callable[..., Any]:
+    name = body.__name__
+    _, _, _, *options = inspect.signature(body).parameters.values()
+    usual = {f"_{o.name}": o.default for o in options}
+    taken = "".join(f", {o.name}=_{o.name}" for o in options)
+    given = "".join(f", {o.name}={o.name}" for o in options)
+    call = f"body(x, once({name!r}, dim, axis), keepdims or keepdim{given})"
+    space = {"body": body, "once": named_once, **usual}
+    found = made(name, f"(x, {names}{taken})", call, body.__module__, body.__doc__ or "", space)
+    kinds = {"axis": "Axis", "dim": "Axis", "keepdim": "bool", "keepdims": "bool"}
+    found.__annotations__ = {**body.__annotations__, **kinds}
+    return found
 
 
 def one_dim(what: str, ndim: int, dim: Any, axis: Any = None, default: int | None = None) -> int:
