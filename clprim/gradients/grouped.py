@@ -19,7 +19,7 @@ from clprim.gradients.arguments import (
 from clprim.gradients.fused import GroupStages
 from clprim.gradients.group_parts import inner_axes
 from clprim.gradients.operator import OperatorGradient
-from clprim.gradients.second import SecondOfGroups
+from clprim.gradients.second import SecondGradient
 from clprim.gradients.stages import GradientStage
 from clprim.language.gradient.groups import Grouping, derive_groups
 from clprim.language.grouped import GroupedDefinition
@@ -50,7 +50,7 @@ class GroupedGradient(OperatorGradient):
     def __str__(self) -> str:
         return self._stages.text(self._definite())
 
-    def gradient(self, wrt: Any = None) -> SecondOfGroups:
+    def gradient(self, wrt: Any = None) -> SecondGradient:
         """Returns the gradient of this gradient.
 
         It is called with the arrays of the operator, the gradients that ``grad=`` held, and the
@@ -61,7 +61,8 @@ class GroupedGradient(OperatorGradient):
         if self._saves:  # what was saved depends on the arguments, too
             what = self._what.removeprefix("gradient of ")
             first = GroupedGradient(self.definition, what, wrt=self._wrt)
-        return SecondOfGroups(first, wrt)
+        wanted = first._wrt or first._names[: first._counts[0]]
+        return SecondGradient(first, tuple(f"g{n}" for n in wanted), wrt)
 
     def reads(self, name: str) -> bool:
         """Whether the gradients depend on an argument, something saved or a gradient."""
@@ -69,10 +70,9 @@ class GroupedGradient(OperatorGradient):
 
     def _definite(self) -> Grouping:
         """The derivation for float arrays."""
-        inputs, scalars, results = self._counts
-        names = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
-        ctypes = tuple((name, "float") for name in names)
-        wrt = self._wrt or tuple(names[:inputs])
+        inputs, _, results = self._counts
+        ctypes = tuple((name, "float") for name in self._names)
+        wrt = self._wrt or tuple(self._names[:inputs])
         return self._derived("float", ctypes, ("array",) * results, wrt, False, (), True)
 
     def _derive(
@@ -109,15 +109,14 @@ class GroupedGradient(OperatorGradient):
         Its results are the gradients of what differs within a group, in order; the first values of
         its groups are those of what is one value a group.
         """
-        inputs, scalars, results = self._counts
-        known = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
-        ctypes = tuple((name, real) for name in known)
-        wrt, kinds = self._wrt or tuple(known[:inputs]), ("array",) * results
+        inputs, _, results = self._counts
+        ctypes = tuple((name, real) for name in self._names)
+        wrt, kinds = self._wrt or tuple(self._names[:inputs]), ("array",) * results
         grouping = self._derived(real, ctypes, kinds, wrt, False, tuple(sorted(once)))
         return self._stages.strings(grouping, names)
 
     def apart(
-        self, args: tuple[Any, ...], grad: Any, axis: Any
+        self, args: tuple[Any, ...], grad: Any, axis: Any = -1
     ) -> tuple[tuple[GradientStage, ...], tuple[str, ...], dict[str, Any]]:
         """The kernels of a call with sums and maps apart; see `_staged`."""
         return self._staged(args, grad, (), axis, True)

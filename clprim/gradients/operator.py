@@ -41,6 +41,7 @@ class OperatorGradient(ABC):
     ) -> None:
         self._what = f"gradient of {what}"
         self._counts = counts
+        self._names = [f"x{n}" for n in range(counts[0])] + [f"w{n}" for n in range(counts[1])]
         self._wrt = as_names(self._what, wrt, *counts[:2])
         self._saves = given_names(saves)
         for name in self._saves:

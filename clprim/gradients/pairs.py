@@ -18,8 +18,7 @@ from clprim.call.scalars import check_count
 from clprim.errors import DefinitionError, ShapeError
 from clprim.gradients.arguments import as_names, as_tuple, is_array
 from clprim.gradients.kernels import make
-from clprim.gradients.pairs_blocks import PairsBlocks
-from clprim.gradients.pairs_text import reading, typed
+from clprim.gradients.pairs_blocks import PairsBlocks, reading, typed
 from clprim.gradients.pointwise import derive_pointwise
 from clprim.language.definition import ReductionDefinition, define_pointwise
 from clprim.language.gradient.derive import Derivation

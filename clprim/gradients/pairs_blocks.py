@@ -8,13 +8,13 @@ The pairs of a block lie in memory while it is at work; blocks are cut so that t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clprim.arrays.creation import zeros
 from clprim.gradients.arguments import as_tuple, is_array
 from clprim.gradients.kernels import make
-from clprim.gradients.pairs_text import reading, typed
 from clprim.language.rename import renamed
 
 if TYPE_CHECKING:
@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 
 # Pairs of a block.
 BLOCK = 1 << 22
+
+
+def reading(arrays: Iterable[int], numbers: Iterable[int], text: str) -> str:
+    """Reads those arrays and numbers that a text does not mention: none may be left out."""
+    arrays = [n for n in arrays if not re.search(rf"\bx{n}\b", text)]
+    numbers = [n for n in numbers if not re.search(rf"\bw{n}\b", text)]
+    read = "".join(f"typeof_y0 cpn{n} = x{n};\n" for n in arrays)
+    return read + "".join(f"(void)w{n};\n" for n in numbers)
+
+
+def typed(text: str) -> str:
+    """The text with the type of pairs for locals that stand for operands."""
+    return text.replace("typeof_cpd", "typeof_y").replace("typeof_cpv", "typeof_y")
 
 
 class PairsBlocks:

@@ -105,12 +105,11 @@ class PointwiseGradient(OperatorGradient):
 
     def _definite(self) -> tuple[Derivation | HandWritten, tuple[str, ...]]:
         """The derivation for float arrays, and the gradients in order."""
-        inputs, scalars, results = self._counts
-        names = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
-        wrt = self._wrt or asked_of(self._hand, names[:inputs])
+        inputs, _, results = self._counts
+        wrt = self._wrt or asked_of(self._hand, self._names[:inputs])
         if not wrt:
             raise DefinitionError(f"{self._what}: without arrays, name scalars in wrt=")
-        ctypes = tuple((name, "float") for name in names)
+        ctypes = tuple((name, "float") for name in self._names)
         kinds = ("array",) * results
         return self._derived("float", ctypes, kinds, wrt, True), tuple(f"g{n}" for n in wrt)
 

@@ -21,7 +21,7 @@ from clprim.gradients.arguments import (
 )
 from clprim.gradients.operator import OperatorGradient
 from clprim.gradients.partials import PartialStages
-from clprim.gradients.second import SecondOfReduction
+from clprim.gradients.second import SecondGradient
 from clprim.gradients.stages import REAL, GradientStage, StageMaker
 from clprim.language.definition import ReductionDefinition
 from clprim.language.gradient.by_hand import HandWritten
@@ -77,7 +77,7 @@ class ReductionGradient(OperatorGradient):
                 parts.append(f"{title}\n{derivation.helpers(wanted, self._saves)}{text}")
         return "\n".join(parts)
 
-    def gradient(self, wrt: Any = None) -> SecondOfReduction:
+    def gradient(self, wrt: Any = None) -> SecondGradient:
         """Returns the gradient of this gradient.
 
         It is called with the arrays of the operator, the gradients that ``grad=`` held, and the
@@ -93,14 +93,13 @@ class ReductionGradient(OperatorGradient):
                 partial_types=self._partial_types,
                 by_hand=None if self._hand is None else self._hand.text,
             )
-        return SecondOfReduction(first, wrt)
+        return SecondGradient(first, first._definite()[1], wrt)
 
     def _definite(self) -> tuple[Folded, tuple[str, ...]]:
         """The derivation for float arrays, and the gradients in order."""
-        inputs, scalars, results = self._counts
-        names = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
-        wrt = self._wrt or asked_of(self._hand, names[:inputs])
-        ctypes = tuple((name, "float") for name in names)
+        inputs, _, results = self._counts
+        wrt = self._wrt or asked_of(self._hand, self._names[:inputs])
+        ctypes = tuple((name, "float") for name in self._names)
         folded = self._derived("float", ctypes, ("array",) * results, wrt, True)
         return folded, tuple(f"g{n}" for n in wrt)
 
@@ -151,7 +150,7 @@ class ReductionGradient(OperatorGradient):
         return self._run_for_sources(stages, values)
 
     def apart(
-        self, args: tuple[Any, ...], grad: Any, axis: Any, keepdims: bool
+        self, args: tuple[Any, ...], grad: Any, axis: Any = None, keepdims: bool = False
     ) -> tuple[tuple[GradientStage, ...], tuple[str, ...], dict[str, Any]]:
         """The kernels of a call, each of which has a gradient; see `_staged`."""
         return self._staged(args, grad, (), axis, keepdims, True)

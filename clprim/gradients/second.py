@@ -40,7 +40,7 @@ class _Step:
 
 
 class SecondGradient:
-    """Gradients of a gradient."""
+    """Gradients of a gradient; see `ReductionGradient.gradient`."""
 
     def __init__(
         self, first: ReductionGradient | GroupedGradient, names: tuple[str, ...], wrt: Any
@@ -59,13 +59,23 @@ class SecondGradient:
     def __str__(self) -> str:
         return f"// the kernels of these strings, backwards\n{self._first}"
 
+    def __call__(self, *args: Any, grad: Any = None, **how: Any) -> Any:
+        """Computes the gradients; ``axis=`` and ``keepdims=`` are those of the operator's call."""
+        return self._run(args, grad, how, None)
+
+    def source(self, *args: Any, grad: Any = None, **how: Any) -> str:
+        """Returns the OpenCL C that these arguments run, kernel by kernel."""
+        texts: list[str] = []
+        self._run(args, grad, how, texts)
+        return "\n".join(texts)
+
     def gradient(self, wrt: Any = None) -> Any:
         """Refuses a third derivative."""
         del wrt
         raise DefinitionError(f"{self._what}: a third derivative is not known")
 
     def _run(
-        self, args: tuple[Any, ...], grad: Any, options: tuple[Any, ...], texts: list[str] | None
+        self, args: tuple[Any, ...], grad: Any, how: dict[str, Any], texts: list[str] | None
     ) -> Any:
         inputs, scalars, results = self._counts
         plain = len(args) == inputs + scalars
@@ -80,7 +90,7 @@ class SecondGradient:
         wanted = self._wanted(given.arrays)
         handed = first_grads if results > 1 else first_grads[0]
         stages, order, values = self._first.apart(
-            (*given.arrays[:inputs], *given.scalars), handed, *options
+            (*given.arrays[:inputs], *given.scalars), handed, **how
         )
         named = {f"x{inputs + n}": f"gy{n}" for n in range(results)}
         wrt = tuple(named.get(name, name) for name in wanted)
@@ -179,45 +189,6 @@ class SecondGradient:
         if self._add is None:
             self._add = make("Pointwise", "y0 = x0 + x1;", name="gradient_sum")
         return self._add(a, _as_shape(b, a.shape))
-
-
-class SecondOfReduction(SecondGradient):
-    """Gradients of a `Reduction`'s gradient; see `ReductionGradient.gradient`."""
-
-    def __init__(self, first: ReductionGradient, wrt: Any = None) -> None:
-        _, names = first._definite()
-        super().__init__(first, names, wrt)
-
-    def __call__(
-        self, *args: Any, grad: Any = None, axis: Any = None, keepdims: bool = False
-    ) -> Any:
-        """Computes the gradients."""
-        return self._run(args, grad, (axis, keepdims), None)
-
-    def source(self, *args: Any, grad: Any = None, axis: Any = None, keepdims: bool = False) -> str:
-        """Returns the OpenCL C that these arguments run, kernel by kernel."""
-        texts: list[str] = []
-        self._run(args, grad, (axis, keepdims), texts)
-        return "\n".join(texts)
-
-
-class SecondOfGroups(SecondGradient):
-    """Gradients of a `Grouped`'s gradient; see `GroupedGradient.gradient`."""
-
-    def __init__(self, first: GroupedGradient, wrt: Any = None) -> None:
-        inputs = first._counts[0]
-        wanted = first._wrt or tuple(f"x{n}" for n in range(inputs))
-        super().__init__(first, tuple(f"g{n}" for n in wanted), wrt)
-
-    def __call__(self, *args: Any, grad: Any = None, axis: Any = -1) -> Any:
-        """Computes the gradients."""
-        return self._run(args, grad, (axis,), None)
-
-    def source(self, *args: Any, grad: Any = None, axis: Any = -1) -> str:
-        """Returns the OpenCL C that these arguments run, kernel by kernel."""
-        texts: list[str] = []
-        self._run(args, grad, (axis,), texts)
-        return "\n".join(texts)
 
 
 def _as_shape(array: Any, shape: tuple[int, ...]) -> Any:

@@ -26,7 +26,7 @@ LINES = {
     "clprim/arrays": 2_360,
     "clprim/call": 1_080,
     "clprim/primitives": 2_860,
-    "clprim/gradients": 2_810,
+    "clprim/gradients": 2_780,
     "clprim/graph": 7_690,
     "clprim/functions": 1_440,
     "clprim/torch": 8_890,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 
 from clprim.errors import DefinitionError
 from clprim.language.snippet import Snippet
@@ -46,7 +47,7 @@ class HandWritten:
 
     def typed(self, real: str, grads: Sequence[str]) -> HandWritten:
         """Returns it for operands of a type, where some gradients of results are 0."""
-        found = HandWritten(self.owner, self.text, self.forward, self.preamble)
+        found = copy(self)
         found.real = real
         found.none = frozenset(f"gy{n}" for n, kind in enumerate(grads) if kind == "none")
         return found
