@@ -19,7 +19,7 @@ LINES = {
     "bench": 9_520,
     "templates": 10_280,
     "ops": 26_270,
-    "clprim": 68_460,
+    "clprim": 68_590,
     "clprim/language": 9_930,
     "clprim/plan": 18_500,
     "clprim/runtime": 4_080,
@@ -29,9 +29,9 @@ LINES = {
     "clprim/gradients": 2_780,
     "clprim/graph": 7_690,
     "clprim/functions": 1_440,
-    "clprim/torch": 8_890,
+    "clprim/torch": 9_050,
     "clprim/onnx": 4_300,
-    "tests": 60_000,
+    "tests": 60_100,
 }
 # Files of clprim and ops that say an operator: define, import, look up or name it in a string.
 PLACES = {"conv2d": 13, "softmax": 11, "sort": 10, "relu": 7, "layer_norm": 7}
