@@ -284,31 +284,28 @@ class Uses:
         self.writers: dict[Buffer, list[int]] = {}
         self.readers: dict[Buffer, list[int]] = {}
         for n, node in enumerate(nodes):
-            if node is not None:
-                self.add(n, node)
-
-    def add(self, n: int, node: Node) -> None:
-        """Counts a node in, behind those that are."""
-        written = (*node.writes, *node.changed)
-        for operands, found in ((written, self.writers), (node.reads, self.readers)):
-            for buffer in {buffer_of(o): None for o in operands}:
-                found.setdefault(buffer, []).append(n)
+            self.change(n, None, node)
 
     def change(self, n: int, old: Node | None, new: Node | None) -> None:
         """Counts another node, or none, in the place of one."""
-        for node in (old, new):
-            if node is None:
-                continue
+        for buffer, found in self._of(old):
+            found[buffer].remove(n)
+            if not found[buffer]:
+                del found[buffer]
+        for buffer, found in self._of(new):
+            insort(found.setdefault(buffer, []), n)
+
+    def _of(self, node: Node | None) -> Iterator[tuple[Buffer, dict[Buffer, list[int]]]]:
+        if node is not None:
             written = (*node.writes, *node.changed)
             for operands, found in ((written, self.writers), (node.reads, self.readers)):
-                for buffer in {buffer_of(o) for o in operands}:
-                    numbers = found.setdefault(buffer, [])
-                    if node is new:
-                        insort(numbers, n)
-                    else:
-                        numbers.remove(n)
-                    if not numbers:
-                        del found[buffer]
+                for buffer in dict.fromkeys(map(buffer_of, operands)):
+                    yield buffer, found
+
+    def span(self, buffer: Buffer) -> tuple[int, int]:
+        """The first and the last node that touch a buffer."""
+        found = (*self.writers.get(buffer, ()), *self.readers.get(buffer, ()))
+        return min(found), max(found)
 
     def only_writer(self, buffer: Buffer) -> int | None:
         """The only node that writes a temporary; None where there are several, or none."""

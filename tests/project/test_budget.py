@@ -27,7 +27,7 @@ LINES = {
     "clprim/call": 1_080,
     "clprim/primitives": 2_860,
     "clprim/gradients": 2_780,
-    "clprim/graph": 7_690,
+    "clprim/graph": 7_650,
     "clprim/functions": 1_440,
     "clprim/torch": 9_050,
     "clprim/onnx": 4_300,

@@ -21,9 +21,10 @@ class Rewrite:
         self.uses, self.results = graph.uses, graph.results()
 
     def graph_with(self, *notes: str) -> Graph:
-        """Returns the graph of what is left."""
-        left = [node for node in self.nodes if node is not None]
-        return self.graph.with_nodes(left, *notes)
+        """Returns the graph of what is left, if something was put."""
+        if self.uses is self.graph.uses:
+            return self.graph
+        return self.graph.with_nodes([n for n in self.nodes if n is not None], *notes)
 
     def node(self, n: int) -> Node:
         """A node that is there."""

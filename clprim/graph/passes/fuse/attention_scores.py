@@ -19,8 +19,7 @@ from clprim.graph.passes.fuse.affine import is_affine, is_masked
 from clprim.graph.passes.fuse.snippets import knows_no_place
 from clprim.graph.passes.layout.moves import moves_of
 from clprim.graph.passes.layout.reshaping import broadcast
-from clprim.graph.passes.simplify.constant_folding import array_of, constant_of
-from clprim.graph.store import kept_with
+from clprim.graph.passes.simplify.constant_folding import array_of, constant_of, made_once
 from clprim.plan.strides import Operand, dense_strides
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device
@@ -116,9 +115,8 @@ def _mask(device: Device, node: Node, k: int, shape: tuple[int, ...]) -> Operand
         order = (*range(dims - 2), dims - 1, dims - 2)
         return (constant_of(map_(*arrays, *node.numbers, shape=own).transpose(*order).copy()),)
 
-    weights = [w for r in others if (w := buffer_of(r).weight) is not None]
     key = "attention's mask", node.primitive, k, repr(node.numbers), tuple(others)
-    return broadcast(turned(kept_with(weights, key, make)[0]), shape)
+    return broadcast(turned(made_once(others, key, make)[0]), shape)
 
 
 def turned(operand: Operand) -> Operand:

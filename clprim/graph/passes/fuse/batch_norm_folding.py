@@ -18,8 +18,7 @@ from clprim.graph.passes.fuse.affine import is_affine
 from clprim.graph.passes.fuse.snippets import knows_no_place
 from clprim.graph.passes.layout.reshaping import in_bytes
 from clprim.graph.passes.rewrite import Rewrite
-from clprim.graph.passes.simplify.constant_folding import array_of, constant_of
-from clprim.graph.store import kept_with
+from clprim.graph.passes.simplify.constant_folding import array_of, constant_of, made_once
 from clprim.plan.strides import Operand
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device
@@ -34,8 +33,6 @@ def batch_norm_folding(graph: Graph, device: Device) -> Graph:
     for n, node in enumerate(rewrite.nodes):
         if node is not None and isinstance(node.primitive, Pointwise) and len(node.writes) == 1:
             joins += rewrite.into_makers(n, _folded)
-    if not joins:
-        return graph
     return rewrite.graph_with(f"batch norm folding: {joins} affine maps are in weights and biases")
 
 
@@ -69,10 +66,9 @@ def _folded(device: Device, a: Node, b: Node, k: int) -> Node | None:
     def make() -> tuple[Operand, Operand]:
         return _made(device, a, b, columns, axis)
 
-    weights = [buffer_of(r).weight for r in known]
     key = b.primitive, k, repr(b.numbers), tuple(known), options.bias
     try:
-        w, bias = kept_with([x for x in weights if x is not None], key, make)
+        w, bias = made_once(known, key, make)
     except (ClprimError, ValueError, TypeError):
         return None
     told = {"options": options._replace(bias=True), "line": a.line or b.line}

@@ -20,6 +20,7 @@ from clprim.graph.passes.fuse.snippets import (
     fresh,
     joined,
     kind_of,
+    number_in,
     pointwise,
 )
 from clprim.graph.passes.layout.moves import fills_part
@@ -37,8 +38,6 @@ def elementwise_fusion(graph: Graph, device: Device) -> Graph:
     for n in range(len(rewrite.nodes)):
         while _join(rewrite, n):
             joins += 1
-    if not joins:
-        return graph
     return rewrite.graph_with(f"elementwise fusion: {joins} nodes joined with their readers")
 
 
@@ -109,11 +108,7 @@ def _joined(device: Device, a: Node, b: Node, made: int, stored: list[int]) -> N
             continue
         if inside or any(buffer_of(w) is buffer_of(read) for w in a.writes):
             return None
-        known = [m for m, r in enumerate(reads) if same_place(r, read)]
-        if not known:
-            known = [len(reads)]
-            reads.append(read)
-        names_b[f"x{n}"] = f"x{known[0]}"
+        names_b[f"x{n}"] = f"x{number_in(reads, read)}"
     writes = [*b.writes, *(a.writes[i] for i in stored)]
     if len(reads) + len(writes) > MOST_ARRAYS:
         return None

@@ -1,4 +1,4 @@
-"""Groups and reductions that do what elementwise nodes before and behind them do.
+"""Epilogues and prologues of groups and reductions, which elementwise nodes around them become.
 
 Their strings become parts of other strings: what makes an array is computed wherever that is read,
 and what follows a result is computed before it is stored.
@@ -21,6 +21,7 @@ from clprim.graph.passes.fuse.snippets import (
     fresh,
     joined,
     knows_no_place,
+    number_in,
     on_value,
 )
 from clprim.graph.passes.layout.reshaping import broadcast, in_shape
@@ -193,13 +194,6 @@ def _places(
     """Returns what is read in the place of an elementwise node's results."""
     (middle,) = a.writes
     reads: list[Operand] = []
-
-    def place(operand: Operand) -> int:
-        known = [m for m, r in enumerate(reads) if same_place(r, operand)]
-        if not known:
-            reads.append(operand)
-        return known[0] if known else len(reads) - 1
-
     new: dict[int, list[int]] = {}
     rest = [r for n, r in enumerate(b.reads) if n not in taken]
     for n in taken:
@@ -210,8 +204,9 @@ def _places(
             if there is None:
                 return None
             # What is repeated may be there as what it is repeated of.
-            new[n].append(place(next((r for r in rest if _repeats(there, r)), there)))
-    old = {n: place(r) for n, r in enumerate(b.reads) if n not in taken}
+            known = next((r for r in rest if _repeats(there, r)), there)
+            new[n].append(number_in(reads, known))
+    old = {n: number_in(reads, r) for n, r in enumerate(b.reads) if n not in taken}
     return reads, old, new
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, replanned, same_place
 from clprim.graph.passes.fuse.group_fusion import primitive_of
-from clprim.graph.passes.fuse.snippets import MOST_ARRAYS, block, both_preambles, joined
+from clprim.graph.passes.fuse.snippets import MOST_ARRAYS, block, both_preambles, joined, number_in
 from clprim.graph.passes.rewrite import Rewrite
 from clprim.language.combine import is_selection
 from clprim.plan.strides import Operand
@@ -34,8 +34,6 @@ def horizontal_fusion(graph: Graph, device: Device) -> Graph:
     for n in range(len(rewrite.nodes)):
         while _join(rewrite, n):
             joins += 1
-    if not joins:
-        return graph
     note = f"horizontal fusion: {joins} reductions run with others of the same data"
     return rewrite.graph_with(note)
 
@@ -90,9 +88,7 @@ def _joined(device: Device, a: Node, b: Node) -> Node | None:
     reads: list[Operand] = [*a.reads]
     names: dict[str, str] = {f"w{n}": f"w{n + first.scalars}" for n in range(second.scalars)}
     for n, read in enumerate(b.reads):
-        known = [m for m, r in enumerate(reads) if same_place(r, read)]
-        names[f"x{n}"] = f"x{known[0] if known else len(reads)}"
-        reads += [] if known else [read]
+        names[f"x{n}"] = f"x{number_in(reads, read)}"
     for n in range(second.partials):
         for family in ("reduce_y", "other_y"):
             names[f"{family}{n}"] = f"{family}{n + first.partials}"

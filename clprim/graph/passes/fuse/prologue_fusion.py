@@ -37,8 +37,6 @@ def prologue_fusion(graph: Graph, device: Device) -> Graph:
                 joins += 1
         if node is not None and device.traits.is_cpu and _reads_pixels(node):
             joins += _into_convolution(rewrite, n)
-    if not joins:
-        return graph
     note = f"prologue fusion: {joins} elementwise nodes run where their readers read"
     return rewrite.graph_with(note)
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.dtypes import AnyDType
-from clprim.graph.graph import Node
+from clprim.graph.graph import Node, same_place
 from clprim.language.composed import Composed, Piece
 from clprim.language.epilogue import define_epilogue
 from clprim.language.rename import renamed
@@ -95,6 +95,15 @@ def joined(parts: Sequence[str]) -> Composed:
             pieces.append(Piece(line + piece.line, name, piece.text))
         text += part
     return Composed(text, tuple(pieces))
+
+
+def number_in(reads: list[Operand], operand: Operand) -> int:
+    """Returns an operand's number among what a node reads, behind which it goes if it is new."""
+    known = (m for m, read in enumerate(reads) if same_place(read, operand))
+    found = next(known, len(reads))
+    if found == len(reads):
+        reads.append(operand)
+    return found
 
 
 def knows_no_place(definition: Any) -> bool:

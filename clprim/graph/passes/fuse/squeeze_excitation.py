@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 from clprim.arrays.array import view_of
 from clprim.errors import ClprimError
 from clprim.graph.graph import Graph, Node, buffer_of, replanned, same_place
 from clprim.graph.passes.layout.reshaping import reshaped
 from clprim.graph.passes.rewrite import Rewrite
-from clprim.graph.passes.simplify.constant_folding import array_of, constant_of
-from clprim.graph.store import kept_with
+from clprim.graph.passes.simplify.constant_folding import array_of, constant_of, made_once
 from clprim.plan.strides import Operand
 from clprim.primitives.gate import GATE, Activations
 from clprim.primitives.reduction import Reduction
@@ -44,8 +42,6 @@ def squeeze_excitation(graph: Graph, device: Device) -> Graph:
         if made is not None:
             rewrite.join(inner, n, made)
             found += 1
-    if not found:
-        return graph
     note = f"squeeze and excitation: {found} of two products each are one kernel"
     return rewrite.graph_with(note)
 
@@ -110,7 +106,6 @@ def _flat(bias: Operand) -> Operand:
 
 def _matrix(device: Device, w: Operand, turned: bool) -> Operand:
     """Returns a weight as a dense matrix, transposed if it is to be turned."""
-    weight: Any = buffer_of(w).weight
 
     def make() -> tuple[Operand]:
         array = array_of(device, w, buffer_of(w))
@@ -118,4 +113,4 @@ def _matrix(device: Device, w: Operand, turned: bool) -> Operand:
         shape, steps = (tuple(each[d] for d in order) for each in (w.shape, w.strides))
         return (constant_of(view_of(array, shape, steps, array.offset).copy()),)
 
-    return kept_with([weight], ("gate", w, turned), make)[0]  # type: ignore[no-any-return]
+    return made_once([w], ("gate", w, turned), make)[0]  # type: ignore[no-any-return]

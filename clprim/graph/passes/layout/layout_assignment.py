@@ -244,7 +244,7 @@ def _walked(dimensions: Sequence[int], operand: Operand) -> _Walk:
 
 def _walked_as_image(operand: Operand) -> _Walk:
     """Returns how an image is walked; None where both formats are one."""
-    if _is_last(operand) is None:
+    if operand.ndim != 4 or operand.shape[1] == 1 or operand.shape[2] * operand.shape[3] == 1:
         return None
     return _walked([d for d in range(1, 4) if operand.shape[d] > 1], operand)
 
@@ -254,12 +254,8 @@ def _nbytes(operand: Operand) -> int:
 
 
 def _is_last(operand: Operand) -> bool | None:
-    if operand.ndim != 4 or operand.shape[1] == 1 or operand.shape[2] * operand.shape[3] == 1:
-        return None
-    _, channel, row, column = operand.strides
-    if any(not s for s, n in zip(operand.strides[1:], operand.shape[1:], strict=True) if n > 1):
-        return None  # of fewer dimensions
-    return channel < (column if operand.shape[3] > 1 else row)
+    walk = _walked_as_image(operand)
+    return None if walk is None else walk[0] == _CHANNELS
 
 
 def _cheapest(graph: Graph, images: dict[Buffer, Operand]) -> dict[Buffer, bool]:

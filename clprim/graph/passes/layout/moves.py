@@ -101,7 +101,7 @@ def _part(y: Operand, start: Iterable[int], shape: tuple[int, ...]) -> Operand:
 
 
 def _entry(node: Node) -> Entry | None:
-    """A node's entry; None where it moves everything to where it lies, as ``x[0] += 1`` does."""
+    """A node's entry; None for a copy onto itself, as ``x[0] += 1`` makes."""
     moves = moves_of(node)
     return None if moves and all(same_place(*m) for m in moves) else Entry(node, moves)
 

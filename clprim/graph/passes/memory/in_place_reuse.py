@@ -14,29 +14,17 @@ from clprim.runtime.device import Device
 
 def in_place_reuse(graph: Graph, device: Device) -> Graph:
     """Lets elementwise nodes, and stores of contractions, write over what they read."""
-    results, became = graph.results(), dict[Buffer, Buffer]()
-    first: dict[Buffer, int] = {}
-    last: dict[Buffer, int] = {}
-    for n, node in enumerate(graph.nodes):
-        for buffer in node.buffers():
-            first.setdefault(buffer, n)
-            last[buffer] = n
+    uses, results, became = graph.uses, graph.results(), dict[Buffer, Buffer]()
     nodes: list[Node] = []
     for n, node in enumerate(graph.nodes):
         found = node
         for write in node.writes:
             new = buffer_of(write)
-            if new.kind != "temporary" or first[new] != n:
+            if new.kind != "temporary" or uses.span(new)[0] != n:
                 continue
-            old = next(
-                (
-                    buffer_of(read)
-                    for read in found.reads
-                    if read == write and _ends(found, buffer_of(read), write, results)
-                ),
-                None,
-            )
-            if old is None or last[old] != n or old.nbytes != new.nbytes:
+            same = (buffer_of(read) for read in found.reads if read == write)
+            old = next((b for b in same if _ends(found, b, write, results)), None)
+            if old is None or uses.span(old)[1] != n or old.nbytes != new.nbytes:
                 continue
             made = replanned(device, found, found.rebased({old: new}).reads, found.writes)
             if made is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -99,12 +100,14 @@ def _computed(device: Device, node: Node) -> list[Buffer]:
         _run(device, node, dict(zip(map(buffer_of, node.writes), memory, strict=True)))
         return made
 
-    weights = [buffer_of(r).weight for r in node.reads]
-    known = [w for w in weights if w is not None]
-    if not known:
-        return make()
     key = node.primitive, node.options, repr(node.numbers), node.reads, node.writes
-    return [*kept_with(known, key, make)]
+    return [*made_once(node.reads, key, make)]
+
+
+def made_once(constants: Iterable[Operand], key: Hashable, make: Callable[[], Any]) -> Any:
+    """Returns what is made of constants, now or before."""
+    weights = [w for o in constants if (w := buffer_of(o).weight) is not None]
+    return kept_with(weights, key, make) if weights else make()
 
 
 def _written(device: Device, node: Node, written: dict[Buffer, Any]) -> Written:
