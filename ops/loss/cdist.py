@@ -13,10 +13,9 @@ from clprim.arrays.creation import asarray, zeros, zeros_like
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import DefinitionError, ShapeError
 from clprim.ops.loss.distance import distance, distance_gradient, norm_order
-from clprim.ops.loss.reduced import check_floats
 from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_shape, dtype_of
+from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of
 from clprim.ops.shared.sums import added
 from clprim.primitives.reduction import Reduction
 
@@ -152,7 +151,7 @@ def cdist_backward(
 
 
 def _checked(what: str, x1: Any, x2: Any, p: Any) -> tuple[AnyDType, float]:
-    dtype = promote([check_floats(what, "x1", x1), check_floats(what, "x2", x2)])
+    dtype = promote([check_floating(what, "x1", x1), check_floating(what, "x2", x2)])
     fit = x1.ndim >= 2 and x2.ndim >= 2 and x1.shape[-1] == x2.shape[-1]
     if fit:
         try:

@@ -13,10 +13,10 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
-from clprim.ops.loss.reduced import check_floats, check_reduction
+from clprim.ops.loss.reduced import check_reduction
 from clprim.ops.norm.arguments import allocate, channel_view, check_result
 from clprim.ops.norm.moments import flat_view, spread_view, statistics_dtype
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.arguments import check_floating, dtype_of, real
 from clprim.ops.shared.sums import added
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
@@ -37,7 +37,7 @@ class Rows:
     ) -> None:
         self.what, self.input, self.target, self.weight = what, input, target, weight
         self.reduction = check_reduction(what, reduction)
-        check_floats(what, "input", input)
+        check_floating(what, "input", input)
         shape = input.shape
         if not shape:
             raise ShapeError(f"{what}: input has shape (), expected (C,), (N, C) or (N, C, d1, …)")
@@ -57,7 +57,7 @@ class Rows:
                 f"shape {shape}"
             )
         if weight is not None:
-            check_floats(what, "weight", weight)
+            check_floating(what, "weight", weight)
             if weight.shape != (self.count,):
                 raise ShapeError(
                     f"{what}: weight has shape {weight.shape}, expected ({self.count},): one for "

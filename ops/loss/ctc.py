@@ -15,11 +15,11 @@ from clprim.arrays.array import Array, new_dense
 from clprim.arrays.creation import asarray
 from clprim.dtypes import value_dtype
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.loss.reduced import check_floats, check_reduction
+from clprim.ops.loss.reduced import check_reduction
 from clprim.ops.reduction.reduce import mean
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_shape, dtype_of, is_array
+from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of, is_array
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 
@@ -45,7 +45,7 @@ class _Problem:
         target_lengths: Any,
         blank: int,
     ) -> None:
-        self.what, self.dtype = what, check_floats(what, "log_probs", log_probs)
+        self.what, self.dtype = what, check_floating(what, "log_probs", log_probs)
         if log_probs.ndim not in (2, 3):
             raise ShapeError(f"{what}: log_probs has shape {log_probs.shape}, expected (T, N, C)")
         self.single = log_probs.ndim == 2

@@ -12,9 +12,8 @@ from clprim.errors import ShapeError
 from clprim.gradients.reduction import ReductionGradient
 from clprim.graph.repeat import repeatable
 from clprim.ops.gradients.vjp import vjp
-from clprim.ops.loss.reduced import check_floats
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import real
+from clprim.ops.shared.arguments import check_floating, real
 from clprim.ops.shared.sums import added
 from clprim.primitives.reduction import Reduction
 
@@ -44,7 +43,7 @@ def pairwise_distance(
         ShapeError, DTypeError, DeviceError: With what was given and what was expected.
     """
     what = "pairwise_distance"
-    dtype = promote([check_floats(what, "x1", x1), check_floats(what, "x2", x2)])
+    dtype = promote([check_floating(what, "x1", x1), check_floating(what, "x2", x2)])
     p, eps = norm_order(what, p), real(what, "eps", eps)
     operator = distance(dtype, p)
     result: Array = operator(x1, x2, eps, axis=-1, keepdims=keepdim, out=out)

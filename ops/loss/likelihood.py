@@ -7,9 +7,9 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.errors import DefinitionError, ShapeError
 from clprim.ops.gradients.vjp import vjp
-from clprim.ops.loss.reduced import Loss, check_floats
+from clprim.ops.loss.reduced import Loss
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import real
+from clprim.ops.shared.arguments import check_floating, real
 
 # A variance below the least one counts as that; as in PyTorch its slope is then that at the least.
 _VARIANCE = "typeof_y0 d = x0 - x2; typeof_y0 v = x1 < w0 ? w0 : x1; "
@@ -60,8 +60,8 @@ gaussian_nll_loss_backward = vjp(gaussian_nll_loss, "input var")
 
 def _variance(what: str, input: Any, var: Any) -> Any:
     """The variance, so that it broadcasts to the input."""
-    check_floats(what, "input", input)
-    check_floats(what, "var", var)
+    check_floating(what, "input", input)
+    check_floating(what, "var", var)
     shape = input.shape
     if var.shape not in (shape, shape[:-1], (*shape[:-1], 1)):
         raise ShapeError(

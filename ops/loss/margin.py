@@ -14,11 +14,11 @@ from clprim.ops.gradients.vjp import vjp
 from clprim.ops.loss.operators import (
     binary_cross_entropy_with_logits,
 )
-from clprim.ops.loss.reduced import check_floats, check_reduction, scaled
+from clprim.ops.loss.reduced import check_reduction, scaled
 from clprim.ops.norm.moments import spread_view
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_shape, dtype_of, real
+from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of, real
 from clprim.primitives.pointwise import Pointwise
 
 # --- one right class -----------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def _one(
     check_shape(what, "target", target, input.shape[:-1])
     arrays = [spread_view(target.reshape(x.shape[0]), (1,))]
     if weight is not None:
-        check_floats(what, "weight", weight)
+        check_floating(what, "weight", weight)
         check_shape(what, "weight", weight, x.shape[1:])
         arrays.append(weight)
     return x, tuple(arrays), (real(what, "margin", margin), 1 / x.shape[1])
@@ -263,7 +263,7 @@ multilabel_soft_margin_loss_backward = vjp(multilabel_soft_margin_loss, "input")
 
 def _soft(what: str, input: Any, target: Any, reduction: Any) -> None:
     check_reduction(what, reduction)
-    check_floats(what, "input", input)
+    check_floating(what, "input", input)
     dtype_of(what, "target", target)
     if not input.ndim or target.shape != input.shape:
         raise ShapeError(
@@ -276,7 +276,7 @@ def _soft(what: str, input: Any, target: Any, reduction: Any) -> None:
 
 
 def _as_rows(what: str, input: Any) -> Any:
-    check_floats(what, "input", input)
+    check_floating(what, "input", input)
     if input.ndim not in (1, 2) or not input.shape[-1]:
         raise ShapeError(f"{what}: input has shape {input.shape}, expected (N, C) or (C,)")
     return input if input.ndim == 2 else input.reshape(1, input.shape[0])

@@ -11,9 +11,8 @@ from clprim.arrays.creation import zeros_like
 from clprim.dtypes import AnyDType, value_dtype
 from clprim.errors import ShapeError
 from clprim.ops.loss.distance import norm_order, power_of
-from clprim.ops.loss.reduced import check_floats
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_shape
+from clprim.ops.shared.arguments import check_floating, check_shape
 from clprim.ops.shared.strings import lower_bound
 from clprim.primitives.pointwise import Pointwise
 
@@ -64,7 +63,7 @@ def pdist_backward(grad: Any, x: Any, p: float = 2.0) -> Array:
 
 
 def _rows(what: str, x: Any, p: Any) -> float:
-    check_floats(what, "x", x)
+    check_floating(what, "x", x)
     if x.ndim != 2:
         raise ShapeError(f"{what}: x has shape {x.shape}, expected (N, D)")
     return norm_order(what, p, zero=True)

@@ -12,8 +12,8 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, promote
-from clprim.errors import DefinitionError, DTypeError, quoted
-from clprim.ops.shared.arguments import dtype_of
+from clprim.errors import DefinitionError, quoted
+from clprim.ops.shared.arguments import check_floating, dtype_of
 from clprim.ops.shared.sums import added
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
@@ -29,14 +29,6 @@ def check_reduction(what: str, reduction: Any, more: tuple[str, ...] = ()) -> st
             f"{what}: reduction={quoted(reduction)}; expected {', '.join(map(repr, known))}"
         )
     return reduction
-
-
-def check_floats(what: str, label: str, array: Any) -> AnyDType:
-    """Returns the dtype of a device array of floating-point numbers."""
-    dtype: AnyDType = dtype_of(what, label, array)
-    if dtype.kind in "biu":
-        raise DTypeError(f"{what}: {label} is {dtype}, expected floating-point numbers")
-    return dtype
 
 
 def above_0(value: str) -> str:
@@ -77,7 +69,7 @@ class Loss:
     def _dtype(self, arrays: Sequence[Any]) -> AnyDType:
         """The dtype of the loss."""
         found = [
-            check_floats(self._name, "input" if n == 0 else f"input{n + 1}", a)
+            check_floating(self._name, "input" if n == 0 else f"input{n + 1}", a)
             if n < self._inputs
             else dtype_of(self._name, "target", a)
             for n, a in enumerate(arrays)

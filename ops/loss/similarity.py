@@ -10,9 +10,9 @@ from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError
 from clprim.graph.repeat import repeatable
 from clprim.ops.gradients.vjp import vjp
-from clprim.ops.loss.reduced import Loss, above_0, check_floats, check_reduction
+from clprim.ops.loss.reduced import Loss, above_0, check_reduction
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_shape, dtype_of, real
+from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of, real
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.sums import added
 from clprim.plan.strides import broadcast_shapes
@@ -118,8 +118,8 @@ def _embedded(
 ) -> tuple[Array, float]:
     """Returns the cosine of every pair, and the margin."""
     check_reduction(what, reduction)
-    check_floats(what, "input1", input1)
-    check_floats(what, "input2", input2)
+    check_floating(what, "input1", input1)
+    check_floating(what, "input2", input2)
     dtype_of(what, "target", target)
     if input1.shape != input2.shape or len(input1.shape) not in (1, 2):
         raise ShapeError(
@@ -137,7 +137,7 @@ def _vectors(
     what: str, x1: Any, x2: Any, dim: Any, axis: Any
 ) -> tuple[AnyDType, int, tuple[int, ...]]:
     """Returns the dtype and the axis of two arrays of vectors, and the shape of one value each."""
-    dtype = promote([check_floats(what, "x1", x1), check_floats(what, "x2", x2)])
+    dtype = promote([check_floating(what, "x1", x1), check_floating(what, "x2", x2)])
     shape = broadcast_shapes(what, [x1.shape, x2.shape])
     like = x1 if len(x1.shape) == len(shape) else x2
     found = one_axis(what, like, dim, axis, default=1)

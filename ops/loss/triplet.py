@@ -19,9 +19,9 @@ from clprim.ops.loss.distance import (
     norm_order,
     power_of,
 )
-from clprim.ops.loss.reduced import Loss, above_0, check_floats, check_reduction
+from clprim.ops.loss.reduced import Loss, above_0, check_reduction
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import real
+from clprim.ops.shared.arguments import check_floating, real
 from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import added
 from clprim.primitives.reduction import Reduction
@@ -218,7 +218,7 @@ def _distances_by(
     if not callable(function):
         raise DefinitionError(f"{what}: distance_function={quoted(function)}: expected a function")
     for label, array in zip(("anchor", "positive", "negative"), arrays, strict=True):
-        check_floats(what, label, array)
+        check_floating(what, label, array)
         if array.shape != arrays[0].shape:
             raise ShapeError(
                 f"{what}: {label} has shape {array.shape}, anchor {arrays[0].shape}; expected one"
@@ -235,7 +235,7 @@ def _checked(
     """Returns the dtype of distances, and ``eps`` and ``margin``."""
     check_reduction(what, reduction)
     for label, array in zip(("anchor", "positive", "negative"), arrays, strict=True):
-        check_floats(what, label, array)
+        check_floating(what, label, array)
         if array.shape != arrays[0].shape or not array.shape:
             raise ShapeError(
                 f"{what}: {label} has shape {array.shape}, anchor {arrays[0].shape}; expected "

@@ -10,18 +10,16 @@ from clprim.arrays.array import Array, new_array, view_of
 from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_aliases, check_array, check_out
 from clprim.dtypes import AnyDType
-from clprim.errors import DTypeError, ShapeError
-from clprim.ops.shared.arguments import check_shape, dtype_of
+from clprim.errors import ShapeError
+from clprim.ops.shared.arguments import check_floating, check_shape
 from clprim.plan.strides import dense_strides, memory_order
 from clprim.runtime.device import current_device
 
 
 def check_floats(what: str, label: str, array: Any) -> AnyDType:
-    """Returns the dtype of a device array of floating-point numbers."""
-    dtype: AnyDType = dtype_of(what, label, array)
+    """Returns the dtype of an array of floating-point numbers of this device."""
+    dtype = check_floating(what, label, array)
     check_array(what, label, array, current_device())
-    if dtype.kind in "biu":
-        raise DTypeError(f"{what}: {label} is {dtype}, expected floating-point numbers")
     return dtype
 
 

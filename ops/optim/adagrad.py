@@ -46,7 +46,7 @@ def adagrad(
         lr_decay: The rate of a step is ``lr / (1 + (step - 1) * lr_decay)``.
         weight_decay: Times the parameter is added to the gradient.
         eps: Added to the root of the sum.
-        maximize: Whether to climb.
+        maximize: Gradient ascent instead of descent.
 
     Raises:
         ShapeError: Lists or shapes that differ, a number out of range.

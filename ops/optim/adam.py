@@ -84,7 +84,7 @@ def adam(
         betas: What running means keep.
         eps: Added to the root of the mean square.
         weight_decay: Times the parameter is added to the gradient.
-        maximize: Whether to climb.
+        maximize: Gradient ascent instead of descent.
 
     Raises:
         ShapeError: Lists or shapes that differ, a number out of range.

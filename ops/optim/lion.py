@@ -47,7 +47,7 @@ def lion(
         lr: Rate.
         betas: What is kept of the mean in the mix, and in the mean.
         weight_decay: Parameters are multiplied with ``1 - lr * weight_decay``.
-        maximize: Whether to climb.
+        maximize: Gradient ascent instead of descent.
 
     Raises:
         ShapeError: Lists or shapes that differ, a number out of range.

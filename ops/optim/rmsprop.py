@@ -59,7 +59,7 @@ def rmsprop(
         weight_decay: Times the parameter is added to the gradient.
         momentum: What is kept of the last step.
         centered: Whether gradients are divided by their deviation.
-        maximize: Whether to climb.
+        maximize: Gradient ascent instead of descent.
 
     Raises:
         ShapeError: Lists or shapes that differ, a number out of range, state that is missing.

@@ -47,7 +47,7 @@ def sgd(
         dampening: What is not taken of the gradient into it.
         weight_decay: Times the parameter is added to the gradient.
         nesterov: Whether to look ahead.
-        maximize: Whether to climb.
+        maximize: Gradient ascent instead of descent.
         step: Number of the step, from 1; needed with ``dampening``, which the first step ignores.
 
     Raises:

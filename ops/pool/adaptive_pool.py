@@ -20,9 +20,9 @@ from clprim.graph.repeat import repeatable
 from clprim.ops.pool.avg_pool import mean_pool
 from clprim.ops.pool.max_pool import lowest
 from clprim.ops.pool.pairs import MAXIMA, adaptive
-from clprim.ops.pool.windows import check_floats, lead_of
+from clprim.ops.pool.windows import lead_of
 from clprim.ops.reduction.reduce import mean
-from clprim.ops.shared.arguments import check_shape, dtype_of
+from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of
 from clprim.ops.shared.epilogue import stored
 from clprim.ops.shared.ranks import Store, of_rank, rank_of
 from clprim.ops.shared.strings import kernel, places
@@ -65,7 +65,7 @@ def _avg(
         array([[[4.5, 6.5]]], dtype=float32)
     """
     ndim = rank_of(what)
-    dtype = check_floats(what, "x", x)
+    dtype = check_floating(what, "x", x)
     lead, outputs = _sizes(what, x, ndim, output_size)
     shape = (*x.shape[:lead], *outputs)
     if set(outputs) == {1}:
@@ -215,8 +215,8 @@ def _avg_backward(what: str, grad: Any, x: Any) -> Array:
         ShapeError, DTypeError: With what was given and what was expected.
     """
     ndim = rank_of(what)
-    check_floats(what, "x", x)
-    dtype = check_floats(what, "grad", grad)
+    check_floating(what, "x", x)
+    dtype = check_floating(what, "grad", grad)
     lead, _ = _sizes(what, x, ndim, grad.shape[-ndim:])
     check_shape(what, "grad", grad, (*x.shape[:lead], *grad.shape[-ndim:]))
     window = places(lead + ndim, {lead + d: f"o{d}" for d in range(ndim)})
@@ -251,7 +251,7 @@ def _max_backward(what: str, grad: Any, x: Any, indices: Any) -> Array:
         ShapeError, DTypeError: With what was given and what was expected.
     """
     ndim = rank_of(what)
-    dtype = check_floats(what, "grad", grad)
+    dtype = check_floating(what, "grad", grad)
     lead, _ = _sizes(what, x, ndim, grad.shape[-ndim:])
     check_shape(what, "grad", grad, (*x.shape[:lead], *grad.shape[-ndim:]))
     check_shape(what, "indices", indices, grad.shape)

@@ -12,15 +12,9 @@ from clprim.arrays.array import Array
 from clprim.dtypes import is_integer
 from clprim.errors import ShapeError, quoted
 from clprim.graph.repeat import repeatable
-from clprim.ops.pool.windows import (
-    Borders,
-    Numbers,
-    Windows,
-    check_floats,
-    windows,
-)
+from clprim.ops.pool.windows import Borders, Numbers, Windows, windows
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_shape
+from clprim.ops.shared.arguments import check_floating, check_shape
 from clprim.ops.shared.epilogue import stored
 from clprim.ops.shared.ranks import Store, of_rank, rank_of
 from clprim.ops.shared.strings import kernel, places
@@ -93,7 +87,7 @@ def mean_pool(
         array([[[2.5, 4.5]]], dtype=float32)
     """
     ndim = rank_of(what)
-    dtype = check_floats(what, "x", x)
+    dtype = check_floating(what, "x", x)
     w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[: w.lead], *w.outputs)
     divisor = divisor_of(what, w, count_include_pad, divisor_override)
@@ -188,8 +182,8 @@ def _avg_pool_backward(
         ShapeError, DTypeError: As `avg_pool2d`, and of a grad of another shape.
     """
     ndim = rank_of(what)
-    check_floats(what, "x", x)
-    dtype = check_floats(what, "grad", grad)
+    check_floating(what, "x", x)
+    dtype = check_floating(what, "grad", grad)
     w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     check_shape(what, "grad", grad, (*x.shape[: w.lead], *w.outputs))
     window = places(w.lead + ndim, {w.lead + d: f"o{d}" for d in w.axes})

@@ -18,8 +18,8 @@ from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.scatter import scatter_add
 from clprim.ops.pool.max_pool import check_indices, lowest, planes_of
 from clprim.ops.pool.pairs import MAXIMA, Ratio, fractional
-from clprim.ops.pool.windows import Numbers, check_floats, lead_of, numbers
-from clprim.ops.shared.arguments import check_shape, dtype_of, real
+from clprim.ops.pool.windows import Numbers, lead_of, numbers
+from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of, real
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import stored
 from clprim.ops.shared.ranks import Store, of_rank, rank_of
@@ -69,7 +69,7 @@ def _pool(
                 [21., 24.]]], dtype=float32)
     """
     ndim = rank_of(what)
-    dtype = check_floats(what, "x", x)
+    dtype = check_floating(what, "x", x)
     lead = lead_of(what, x, ndim)
     sizes = x.shape[lead:]
     windows = numbers(what, "kernel_size", kernel_size, ndim, 1)
@@ -183,8 +183,8 @@ def _backward(what: str, grad: Any, x: Any, indices: Any) -> Array:
         ShapeError, DTypeError: With what was given and what was expected.
     """
     ndim = rank_of(what)
-    check_floats(what, "x", x)
-    check_floats(what, "grad", grad)
+    check_floating(what, "x", x)
+    check_floating(what, "grad", grad)
     lead = lead_of(what, x, ndim)
     if grad.ndim != x.ndim:
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {x.ndim} dimensions")

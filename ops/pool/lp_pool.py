@@ -10,8 +10,8 @@ from clprim.arrays.array import Array
 from clprim.dtypes import value_dtype
 from clprim.graph.repeat import repeatable
 from clprim.ops.pool.avg_pool import divisor_of
-from clprim.ops.pool.windows import Borders, Numbers, Windows, check_floats, windows
-from clprim.ops.shared.arguments import check_shape, real
+from clprim.ops.pool.windows import Borders, Numbers, Windows, windows
+from clprim.ops.shared.arguments import check_floating, check_shape, real
 from clprim.ops.shared.epilogue import stored
 from clprim.ops.shared.ranks import Store, of_rank, rank_of
 from clprim.ops.shared.strings import kernel, places
@@ -55,7 +55,7 @@ def _lp_pool(
         ShapeError, DTypeError: As `avg_pool2d`.
     """
     ndim = rank_of(what)
-    dtype = check_floats(what, "x", x)
+    dtype = check_floating(what, "x", x)
     p = real(what, "norm_type", norm_type)
     w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     root = {1.0: "sum > 0 ? sum : 0", 2.0: "sqrt(sum > 0 ? sum : 0)"}.get(p)
@@ -122,8 +122,8 @@ def _lp_pool_backward(
         ShapeError, DTypeError: As `lp_pool2d`, and of a grad of another shape.
     """
     ndim = rank_of(what)
-    check_floats(what, "x", x)
-    dtype = check_floats(what, "grad", grad)
+    check_floating(what, "x", x)
+    dtype = check_floating(what, "grad", grad)
     p = real(what, "norm_type", norm_type)
     w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[: w.lead], *w.outputs)

@@ -16,7 +16,7 @@ import numpy as np
 
 from clprim.arrays.validation import counted
 from clprim.dtypes import is_integer
-from clprim.errors import DTypeError, ShapeError, quoted
+from clprim.errors import ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of, fits
 
 Numbers = int | Sequence[int]
@@ -256,11 +256,3 @@ def _outputs(
     count = (rest + (stride - 1 if up else 0)) // stride + 1
     # A window begins in the input or in the padding before it.
     return count - (up and (count - 1) * stride >= size + padding)
-
-
-def check_floats(what: str, label: str, array: Any) -> Any:
-    """Returns the dtype of an array of floating-point numbers."""
-    dtype = dtype_of(what, label, array)
-    if dtype.kind in "biu":
-        raise DTypeError(f"{what}: expected floating-point numbers for {label}, got {dtype}")
-    return dtype

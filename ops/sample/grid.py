@@ -12,10 +12,9 @@ from clprim.arrays.array import Array, view_of
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.graph.repeat import repeatable
-from clprim.ops.pool.windows import check_floats
 from clprim.ops.registry import operator
 from clprim.ops.sample.taps import cubic_slopes, cubic_weights
-from clprim.ops.shared.arguments import Operator, check_shape
+from clprim.ops.shared.arguments import Operator, check_floating, check_shape
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 from clprim.primitives.reduction import Reduction
@@ -72,8 +71,8 @@ def check_grid(what: str, x: Any, grid: Any, mode: Any, padding_mode: Any) -> tu
     Raises:
         ShapeError, DefinitionError, DTypeError: As `grid_sample`.
     """
-    dtype = check_floats(what, "x", x)
-    check_floats(what, "grid", grid)
+    dtype = check_floating(what, "x", x)
+    check_floating(what, "grid", grid)
     ndim = x.ndim - 2
     if ndim not in (2, 3) or min(x.shape[2:]) < 1:
         raise ShapeError(f"{what}: expected x of 4 or 5 dimensions, got shape {x.shape}")
@@ -246,7 +245,7 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
         DTypeError: No device array, or one of integers.
     """
     what = "affine_grid"
-    dtype = check_floats(what, "theta", theta)
+    dtype = check_floating(what, "theta", theta)
     ndim, sizes = _grid_sizes(what, size)
     if theta.shape != (sizes[0], ndim, ndim + 1):
         raise ShapeError(
@@ -274,7 +273,7 @@ def affine_grid_backward(
         ShapeError, DTypeError: With what was given and what was expected.
     """
     what = "affine_grid_backward"
-    check_floats(what, "grad", grad)
+    check_floating(what, "grad", grad)
     ndim, sizes = _grid_sizes(what, size)
     check_shape(what, "grad", grad, (*sizes, ndim))
     wide = view_of(grad, (*grad.shape, ndim + 1), (*grad.strides, 0), grad.offset)

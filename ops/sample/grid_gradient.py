@@ -14,9 +14,8 @@ from clprim.arrays.array import Array, new_dense
 from clprim.dtypes import value_dtype
 from clprim.graph.repeat import repeatable
 from clprim.ops.index.taking import runs
-from clprim.ops.pool.windows import check_floats
 from clprim.ops.sample.grid import Positions, check_grid, element, inside, positions
-from clprim.ops.shared.arguments import check_shape
+from clprim.ops.shared.arguments import check_floating, check_shape
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.strings import kernel
 
@@ -48,7 +47,7 @@ def grid_sample_backward(
     """
     what = "grid_sample_backward"
     dtype, ndim = check_grid(what, x, grid, mode, padding_mode)
-    check_floats(what, "grad", grad)
+    check_floating(what, "grad", grad)
     check_shape(what, "grad", grad, (*x.shape[:2], *grid.shape[1:-1]))
     corners = bool(align_corners)
     found = positions(ndim, mode, padding_mode, corners, 1, slopes=mode != "nearest")

@@ -97,7 +97,7 @@ def test_refusals(device):
             "float64, expected float32",
             lambda: pool(x, 2, 3, random_samples=cp.zeros((2, 3, 2), "d")),
         ),
-        ("floating-point", lambda: pool(x.astype(np.int32), 2, 3)),
+        ("floating dtype", lambda: pool(x.astype(np.int32), 2, 3)),
         ("expected x of 5", lambda: ops.fractional_max_pool3d(x[0, 0], 2, 3)),
         ("indices have shape", lambda: ops.fractional_max_pool2d_backward(x, x, i)),
         ("grad has shape", lambda: ops.fractional_max_pool2d_backward(x[:1], x, i)),
