@@ -14,6 +14,7 @@ import numpy as np
 
 from clprim import random
 from clprim.arrays.array import Array, new_dense, view_of
+from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.scatter import scatter_add
 from clprim.ops.pool.max_pool import check_indices, lowest, planes_of
@@ -80,49 +81,12 @@ def _pool(
                 f"{what}: {o} windows of {k} do not fit into {n} elements of x, whose shape is "
                 f"{x.shape}"
             )
-    planes = (x.shape[0] if lead == 2 else 1, x.shape[lead - 1])
-    if random_samples is None:
-        random_samples = random.uniform((*planes, ndim))
-    if dtype_of(what, "random_samples", random_samples) != np.float32:
-        raise DTypeError(f"{what}: random_samples are {random_samples.dtype}, expected float32")
-    if random_samples.shape != (*planes, ndim):
-        raise ShapeError(
-            f"{what}: random_samples have shape {random_samples.shape}, expected {(*planes, ndim)}"
-        )
+    random_samples = _samples(what, x, lead, random_samples)
     steps = [
         np.float32(n - k) / np.float32(o - 1) if o > 1 else np.float32(0)
         for n, k, o in zip(sizes, windows, outputs, strict=True)
     ]
-    plane = "coord(0), coord(1)" if lead == 2 else "0, coord(0)"
-    lines = []
-    for d in range(ndim):
-        sample = f"at_x1({plane}, {1 - d if ndim == 2 else d})"
-        at = f"coord({lead + d})"
-        begin = f"(int)((float)((float){at} + s{d}) * w{d}) - (int)(s{d} * w{d})"
-        last = f"{at} == size({lead + d}) - 1"
-        lines += [
-            f"float s{d} = {sample};",
-            f"int from{d} = {last} ? size_x0({lead + d}) - {windows[d]} : {begin};",
-        ]
-    loops = " ".join(
-        f"for (int i{d} = from{d}; i{d} < from{d} + {windows[d]}; ++i{d})" for d in range(ndim)
-    )
-    flat = "(long)i0"
-    for d in range(1, ndim):
-        flat = f"({flat}) * size_x0({lead + d}) + i{d}"
-    element = places(lead + ndim, {lead + d: f"i{d}" for d in range(ndim)})
-    text = "\n".join(lines)
-    text += f"""
-        typeof_y0 best = {lowest(dtype)};
-        long chosen = -1;
-        {loops} {{
-            typeof_y0 v = at_x0({element});
-            if (v > best || v != v || chosen < 0) {{
-                best = v;
-                chosen = {flat};
-            }}
-        }}
-        y0 = best;"""
+    text = _greatest(lead, windows, dtype)
     dtypes: tuple[np.dtype[Any], ...] = (dtype,)
     if return_indices:
         text, dtypes = text + "\ny1 = chosen;", (dtype, np.dtype(np.int64))
@@ -147,6 +111,48 @@ fractional_max_pool3d = fractional(
         sample="image(3), 2, 2, random_samples=empty((0, 3, 3), float32)",
     )
 )
+
+
+def _samples(what: str, x: Any, lead: int, given: Any) -> Any:
+    """Returns u for every plane and dimension: those that are given, or numbers that are drawn."""
+    expected = (x.shape[0] if lead == 2 else 1, x.shape[lead - 1], x.ndim - lead)
+    if given is None:
+        return random.uniform(expected)
+    if dtype_of(what, "random_samples", given) != np.float32:
+        raise DTypeError(f"{what}: random_samples are {given.dtype}, expected float32")
+    if given.shape != expected:
+        raise ShapeError(f"{what}: random_samples have shape {given.shape}, expected {expected}")
+    return given
+
+
+def _greatest(lead: int, windows: tuple[int, ...], dtype: AnyDType) -> str:
+    """Returns the string that finds the greatest element of a window, and where it is."""
+    plane = "coord(0), coord(1)" if lead == 2 else "0, coord(0)"
+    lines, loops, flat = [], [], "(long)i0"
+    for d, size in enumerate(windows):
+        sample = f"at_x1({plane}, {1 - d if len(windows) == 2 else d})"
+        at = f"coord({lead + d})"
+        begin = f"(int)((float)((float){at} + s{d}) * w{d}) - (int)(s{d} * w{d})"
+        last = f"{at} == size({lead + d}) - 1"
+        lines += [
+            f"float s{d} = {sample};",
+            f"int from{d} = {last} ? size_x0({lead + d}) - {size} : {begin};",
+        ]
+        loops.append(f"for (int i{d} = from{d}; i{d} < from{d} + {size}; ++i{d})")
+        flat = f"({flat}) * size_x0({lead + d}) + i{d}" if d else flat
+    element = places(lead + len(windows), {lead + d: f"i{d}" for d in range(len(windows))})
+    text = "\n".join(lines)
+    return f"""{text}
+        typeof_y0 best = {lowest(dtype)};
+        long chosen = -1;
+        {" ".join(loops)} {{
+            typeof_y0 v = at_x0({element});
+            if (v > best || v != v || chosen < 0) {{
+                best = v;
+                chosen = {flat};
+            }}
+        }}
+        y0 = best;"""
 
 
 def _outputs(
