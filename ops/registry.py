@@ -26,6 +26,12 @@ class Facts:
 
     ``NAME_backward`` returns gradients in the arguments ``wrt``; it takes what the operator returns
     behind its result, ``saves``, there always or where a flag before a colon asks for it.
+    ``torch`` are PyTorch's overloads, with ``;`` between records: names, and words that hold for
+    each: ``argument:parameter`` where names differ, ``parameter=value`` of what no argument says,
+    ``-argument`` of what changes nothing, ``@word`` of how results lie, of a given array (``out``)
+    or of a family in `clprim.torch.kernels`. ``onnx`` is as of `add_onnx`. ``autocast`` is what
+    PyTorch's autocast casts arguments to, ``lower``, ``float32`` or the ``widest`` of theirs, of
+    the overload of the operator's name or those that follow.
     """
 
     function: Callable[..., Any]
@@ -34,6 +40,7 @@ class Facts:
     saves: str = ""
     numpy: str = ""
     torch: str = ""
+    autocast: str = ""
     onnx: str = ""
     sample: str = ""
 

@@ -23,7 +23,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from clprim.errors import DefinitionError
 from clprim.onnx.schema import defaults_of
@@ -34,6 +34,7 @@ Known: TypeAlias = Any
 Numbers: TypeAlias = Any
 Number: TypeAlias = Any
 Handler = Callable[..., Any]
+F = TypeVar("F", bound=Callable[[OnnxOperator], Handler])
 
 _HOST: dict[str, Callable[[Any], Any]] = {
     "Known": lambda v: v,
@@ -189,10 +190,10 @@ def entry(domain: str, name: str) -> Entry | None:
 _FAMILIES: dict[str, tuple[Callable[[OnnxOperator], Handler], dict[str, Any]]] = {}
 
 
-def family(flag: str, **told: Any) -> Callable[[Any], Any]:
+def family(flag: str, **told: Any) -> Callable[[F], F]:
     """Registers what makes handlers of the records with a flag; ``told`` is as of `handler`."""
 
-    def register(make: Callable[[OnnxOperator], Handler]) -> Any:
+    def register(make: F) -> F:
         _FAMILIES[flag] = make, told
         return make
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten
+from torch.utils._pytree import tree_flatten, tree_map
 
 from clprim.arrays.array import Array
 from clprim.torch import private
@@ -39,6 +39,8 @@ class Kernel:
     out: bool
     lies: Rule | tuple[Rule, ...] | None
     indices: int | None
+    record: str
+    tensors: bool = False
 
 
 _table: list[Kernel] = []
@@ -49,14 +51,24 @@ def kernel(
     out: bool = False,
     lies: Rule | tuple[Rule, ...] | None = None,
     indices: int | None = None,
+    record: str = "",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Puts a function in the table."""
+    """Puts a function in the table; ``record`` is the operator's whose record names it."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        _table.append(Kernel(names, function, out, lies, indices))
+        _table.append(Kernel(names, function, out, lies, indices, record))
         return function
 
     return register
+
+
+def decomposed(*names: str) -> None:
+    """Puts overloads in the table that PyTorch itself makes of others."""
+    known = torch._decomp.decomposition_table
+    for name in names:
+        function = known.get(overload(name))
+        if function is not None:
+            _table.append(Kernel((name,), function, False, None, None, "", tensors=True))
 
 
 def kernels() -> tuple[Kernel, ...]:
@@ -78,6 +90,29 @@ def given(value: Any) -> Any:
     return value
 
 
+class Bound:
+    """Which arguments of an overload are tensors, found once: `given` of these alone."""
+
+    def __init__(self, overload: Any) -> None:
+        arguments = overload._schema.arguments
+        tensors = [a.name for a in arguments if "Tensor" in str(a.type) and not a.is_out]
+        self._names = {*tensors}
+        self._places = [n for n, a in enumerate(arguments) if a.name in self._names]
+
+    def arguments(self, args: Sequence[Any]) -> list[Any]:
+        """Returns arguments as kernels take them."""
+        values = list(args)
+        for place in self._places:
+            if place >= len(values):
+                break
+            values[place] = given(values[place])
+        return values
+
+    def options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Likewise, of those by name."""
+        return {n: given(v) if n in self._names else v for n, v in options.items()}
+
+
 def returned(value: Any) -> Any:
     """Returns a kernel's result as PyTorch takes it."""
     if isinstance(value, Array):
@@ -87,18 +122,18 @@ def returned(value: Any) -> Any:
     return value
 
 
-def _functional(entry: Kernel) -> Callable[..., Any]:
-    function = entry.function
+def _functional(name: str, entry: Kernel) -> Callable[..., Any]:
+    function, bound = entry.function, Bound(overload(name))
+    if entry.tensors:
+        return function
     rules = seldom if entry.out and entry.lies is None else entry.lies
     rule = None if isinstance(rules, tuple) else rules
 
     def run(*args: Any, **options: Any) -> Any:
-        values = [given(a) for a in args]
         if options:
-            options = {name: given(value) for name, value in options.items()}
-            found = function(*values, **options)
+            found = function(*bound.arguments(args), **bound.options(options))
         else:
-            found = function(*values)
+            found = function(*bound.arguments(args))
         if type(found) is Array:
             return adopt(found) if rule is None else rule(args, adopt(found))
         return returned(found) if rules is None else laid(rules, args, returned(found))
@@ -106,17 +141,21 @@ def _functional(entry: Kernel) -> Callable[..., Any]:
     return run
 
 
-def _in_place(entry: Kernel) -> Callable[..., Any]:
-    function, out = entry.function, entry.out
+def _in_place(name: str, entry: Kernel) -> Callable[..., Any]:
+    function, out, bound = entry.function, entry.out, Bound(overload(name))
 
     def run(target: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
+        if entry.tensors:
+            return target.copy_(function(target, *args, **options))
         if options:
-            options = {name: given(value) for name, value in options.items()}
-        array = array_of(target)
+            options = bound.options(options)
+        array, *rest = bound.arguments((target, *args))
+        if not isinstance(array, Array):
+            raise elsewhere(target.device)
         if out:
-            function(array, *[given(a) for a in args], **options, out=array)
+            function(array, *rest, **options, out=array)
         else:
-            copy_into(array, function(array, *[given(a) for a in args], **options))
+            copy_into(array, function(array, *rest, **options))
         return target
 
     return run
@@ -160,7 +199,7 @@ def _overlap(a: torch.Tensor, b: Any) -> bool:
 
 
 def _to_out(name: str, entry: Kernel, names: tuple[str, ...]) -> Callable[..., Any]:
-    function, packet = entry.function, name.partition(".")[0]
+    function, packet, bound = entry.function, name.partition(".")[0], Bound(overload(name))
 
     def run(*args: Any, **options: Any) -> Any:
         targets = [options.pop(name) for name in names]
@@ -168,8 +207,10 @@ def _to_out(name: str, entry: Kernel, names: tuple[str, ...]) -> Callable[..., A
             if not on_device(target):
                 raise elsewhere(target.device)
         _check_targets(packet, targets, tree_flatten((args, options))[0])
-        options = {name: given(value) for name, value in options.items()}
-        found = function(*[given(a) for a in args], **options)
+        if entry.tensors:
+            found = tree_map(array_of, function(*args, **options))
+        else:
+            found = function(*bound.arguments(args), **bound.options(options))
         results = found if isinstance(found, (list, tuple)) else (found,)
         for target, result in zip(targets, results, strict=True):
             if entry.out:
@@ -255,13 +296,13 @@ def register_all() -> None:
         for name in entry.names:
             if overload(name) is None or _is_composite(name):
                 continue  # of another version of PyTorch, or made of others with their gradients
-            forms = [(name, _functional(entry))]
+            forms = [(name, _functional(name, entry))]
             for sibling, other in _siblings(name):
                 outs = tuple(x.name for x in other._schema.arguments if x.is_out)
                 if outs:
                     forms.append((sibling, _to_out(name, entry, outs)))
                 elif other._schema.is_mutable:
-                    forms.append((sibling, _in_place(entry)))
+                    forms.append((sibling, _in_place(name, entry)))
             for form, function in forms:
                 if form not in done:
                     place = entry.indices

@@ -33,7 +33,7 @@ _delta = Reduction("y0 = x0 * x1;", init="reduce_y0 = 0;", step="reduce_y0 += y0
 _sum = Reduction("", init="reduce_y0 = 0;", step="reduce_y0 += x0;", name="sum_of_groups")
 
 
-@operator(sample="x, x, x")
+@operator(autocast="lower", sample="x, x, x")
 def scaled_dot_product_attention(
     query: Any,
     key: Any,

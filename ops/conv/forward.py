@@ -359,6 +359,7 @@ class _Conv2d:
 
 
 conv2d = operator(
+    autocast="lower conv2d convolution",
     gradient="`conv2d_input`, `conv2d_weight`, `conv2d_bias`",
     sample="x, empty((2, 3, 3, 3))",
 )(_Conv2d())

@@ -85,11 +85,16 @@ def _conv(
 
 
 conv1d = of_rank(
-    _conv, "conv1d", gradient="`conv1d_input`, `conv1d_weight`", sample="x[:, 0], empty((2, 4, 3))"
+    _conv,
+    "conv1d",
+    autocast="lower",
+    gradient="`conv1d_input`, `conv1d_weight`",
+    sample="x[:, 0], empty((2, 4, 3))",
 )
 conv3d = of_rank(
     _conv,
     "conv3d",
+    autocast="lower",
     gradient="`conv3d_input`, `conv3d_weight`",
     sample="image(3), empty((2, 3, 2, 2, 2))",
 )
@@ -165,18 +170,21 @@ def _conv_transpose(
 conv_transpose1d = of_rank(
     _conv_transpose,
     "conv_transpose1d",
+    autocast="lower",
     gradient="`conv1d`, `conv1d_weight`",
     sample="x[:, 0], empty((4, 2, 3))",
 )
 conv_transpose2d = of_rank(
     _conv_transpose,
     "conv_transpose2d",
+    autocast="lower conv_transpose2d.input",
     gradient="`conv2d`, `conv2d_weight`",
     sample="x, empty((3, 2, 3, 3))",
 )
 conv_transpose3d = of_rank(
     _conv_transpose,
     "conv_transpose3d",
+    autocast="lower conv_transpose3d.input",
     gradient="`conv3d`, `conv3d_weight`",
     sample="image(3), empty((3, 2, 2, 2, 2))",
 )

@@ -11,7 +11,12 @@ _FUNCTIONS = functions(ROWS.values(), __name__)
 globals().update(_FUNCTIONS)
 for _row in ROWS.values():
     if _row.shown:
-        _facts = {"onnx": _row.onnx, "sample": _row.sample, "gradient": _row.slope}
+        _facts = {
+            "onnx": _row.onnx,
+            "sample": _row.sample,
+            "gradient": _row.slope,
+            "autocast": _row.autocast,
+        }
         add(_row.name, _FUNCTIONS[_row.name], **_facts)
     elif _row.onnx:
         add_onnx(_row.onnx, computed(_row))

@@ -41,6 +41,7 @@ class Row:
     shown: bool = True
     numpy: str = ""
     torch: str = ""
+    autocast: str = ""
     onnx: str = ""
     sample: str = ""
     slope: str = ""

@@ -71,29 +71,36 @@ _SIGN = "y0 = x0 > 0 ? 1 : x0 < 0 ? -1 : x0 == 0 ? 0 : x0;", "y0 = x0 > 0 ? 1 : 
 
 # fmt: off
 FUNCTIONS = (
-    _function("exp", "e to that power", numpy="exp", onnx="Exp"),
+    _function("exp", "e to that power", autocast="float32", numpy="exp", onnx="Exp"),
     _function("exp2", "2 to that power", numpy="exp2"),
-    _function("expm1", "e to that power less 1, accurate near 0", numpy="expm1"),
-    _function("log", "the natural logarithm", numpy="log", onnx="Log"),
-    _function("log2", "the logarithm to base 2", numpy="log2"),
-    _function("log10", "the logarithm to base 10", numpy="log10"),
-    _function("log1p", "the natural logarithm of 1 + x, accurate near 0", numpy="log1p"),
+    _function("expm1", "e to that power less 1, accurate near 0", autocast="float32",
+        numpy="expm1"),
+    _function("log", "the natural logarithm", autocast="float32", numpy="log", onnx="Log"),
+    _function("log2", "the logarithm to base 2", autocast="float32", numpy="log2"),
+    _function("log10", "the logarithm to base 10", autocast="float32", numpy="log10"),
+    _function("log1p", "the natural logarithm of 1 + x, accurate near 0", autocast="float32",
+        numpy="log1p"),
     _function("sqrt", "the square root", numpy="sqrt", onnx="Sqrt"),
-    _function("rsqrt", "1 by the square root", numpy="rsqrt"),
-    _function("reciprocal", "1 / x", "y0 = 1 / (typeof_y0)x0;", numpy="reciprocal",
+    _function("rsqrt", "1 by the square root", autocast="float32", numpy="rsqrt"),
+    _function("reciprocal", "1 / x", "y0 = 1 / (typeof_y0)x0;", autocast="float32",
+        numpy="reciprocal",
         onnx="Reciprocal"),
     _function("sin", "the sine, of radians", numpy="sin", onnx="Sin"),
     _function("cos", "the cosine, of radians", numpy="cos", onnx="Cos"),
-    _function("tan", "the tangent, of radians", numpy="tan", onnx="Tan"),
+    _function("tan", "the tangent, of radians", autocast="float32", numpy="tan", onnx="Tan"),
     _function("sinc", "sin(π x) / (π x), and 1 at 0", _SINC, gradient=formulas.SINC_GRADIENT,
         backward=", 0 at 0"),
     _function("deg2rad", "radians of degrees",
         f"y0 = (typeof_y0)x0 * (typeof_y0){math.pi / 180!r};", backward=""),
-    _function("asin", "the angle of that sine, in radians", numpy="asin arcsin", onnx="Asin"),
-    _function("acos", "the angle of that cosine, in radians", numpy="acos arccos", onnx="Acos"),
+    Row("rad2deg", floats=f"typeof_y0 x = x0; y0 = x * (typeof_y0){180 / math.pi!r};",
+        shown=False, torch="rad2deg"),
+    _function("asin", "the angle of that sine, in radians", autocast="float32",
+        numpy="asin arcsin", onnx="Asin"),
+    _function("acos", "the angle of that cosine, in radians", autocast="float32",
+        numpy="acos arccos", onnx="Acos"),
     _function("atan", "the angle of that tangent, in radians", numpy="atan arctan", onnx="Atan"),
-    _function("sinh", "the hyperbolic sine", numpy="sinh", onnx="Sinh"),
-    _function("cosh", "the hyperbolic cosine", numpy="cosh", onnx="Cosh"),
+    _function("sinh", "the hyperbolic sine", autocast="float32", numpy="sinh", onnx="Sinh"),
+    _function("cosh", "the hyperbolic cosine", autocast="float32", numpy="cosh", onnx="Cosh"),
     _function("tanh", "the hyperbolic tangent", of_result="gx0 = gy0 * (1 - y0 * y0);",
         numpy="tanh", onnx="Tanh"),
     _function("asinh", "the inverse hyperbolic sine", numpy="asinh arcsinh", onnx="Asinh"),
@@ -104,7 +111,7 @@ FUNCTIONS = (
     _function("erfinv", "the number of that error function, ±∞ of ±1 and NaN beyond",
         formulas.ERFINV,
         gradient=f"gx0 = gy0 * ((typeof_y0){math.sqrt(math.pi) / 2!r} * exp(y0 * y0));",
-        backward=""),
+        backward="", autocast="float32"),
     _function("entr", "-x · log x, 0 at 0 and -∞ below", _ENTR,
         gradient="gx0 = -(gy0 * (1 + log(x0)));", backward=": -1 - log x, ∞ at 0 and NaN below",
         torch="special_entr"),
@@ -119,8 +126,11 @@ FUNCTIONS = (
     Row("positive", "the number itself", arithmetic="positive", shown=False,
         numpy="positive conj real"),
     Row("invert", "all bits, or a truth value, the other way round", arithmetic="invert",
-        shown=False, numpy="invert bitwise_not bitwise_invert", onnx="BitwiseNot"),
-    # PyTorch's sign of NaN is 0.
+        shown=False, numpy="invert bitwise_not bitwise_invert", torch="bitwise_not",
+        onnx="BitwiseNot"),
+    # PyTorch's sign of NaN is 0, unlike NumPy's.
+    Row("sign.of_nan", floats="typeof_y0 x = x0; y0 = (x > 0) - (x < 0);", integers=SAME,
+        shown=False, torch="sgn sign"),
     _function("sign", "-1, 0 or 1, and of NaN NaN, as in NumPy", _SIGN[0], integers=_SIGN[1],
         numpy="sign", torch="", onnx="Sign"),
     _function("square", "the square", "y0 = x0 * x0;", integers=SAME, numpy="square"),
@@ -248,7 +258,7 @@ Example:
     # Zeros have the sign of x, as PyTorch's.
     Row("softshrink", "x moved towards 0 by ``lambd``, and 0 where |x| is at most that",
         "typeof_y0 x = x0; y0 = x >= -w0 && x <= w0 ? x * 0 : x > 0 ? x - w0 : x + w0;",
-        numbers="lambd=0.5", check=_width, backward=""),
+        numbers="lambd=0.5", check=_width, backward="", torch="softshrink"),
     Row("shrink", "x moved towards 0 by ``bias``, and 0 where |x| is at most ``lambd``",
         "typeof_y0 x = x0; y0 = x < -w0 ? x + w1 : x > w0 ? x - w1 : x == x ? 0 : x;",
         numbers="lambd=0.5, bias=0.0", backward="", onnx="Shrink lambd=0.5 bias=0.0"),
@@ -268,7 +278,8 @@ Example:
             typeof_y0 x = x0;
             typeof_y0 z = x * w0;
             y0 = z > w1 ? x : ((z > 0 ? z : 0) + log1p(exp(-fabs(z)))) / w0;
-        """, numbers="beta=1.0, threshold=20.0", backward="", torch="softplus", onnx="Softplus"),
+        """, numbers="beta=1.0, threshold=20.0", backward="", autocast="float32",
+        torch="softplus", onnx="Softplus"),
     Row("elu", "x where it is positive, else alpha · (exp(x) - 1) (Clevert and others 2015)",
         "typeof_y0 x = x0; y0 = x > 0 ? x : w0 * expm1(x);", numbers="alpha=1.0", backward="",
         onnx="Elu alpha=1.0"),
@@ -316,7 +327,7 @@ PAIRS = (
         backward=" in both arrays; at (0, 0) they are NaN, as PyTorch's", numpy="hypot"),
     _pair("atan2", "the angle of the point (b, a) in radians, between -π and π",
         "y0 = atan2(a, b);", backward=" in both arrays; at (0, 0) they are 0, as PyTorch's",
-        numpy="atan2 arctan2"),
+        numpy="atan2 arctan2", autocast="widest"),
     _pair("copysign", "a with the sign of b, also that of a negative zero", "y0 = copysign(a, b);",
         gradient="gx0 = x0 == 0 ? 0 : gy0 * (y0 / x0); gx1 = 0;",
         backward=": ±1 in a, 0 where a is 0, and 0 in b", numpy="copysign",
@@ -372,12 +383,14 @@ Example:
     _pair("fmin", "the lesser of two elements, or the one that is not NaN",
         "y0 = a <= b || b != b ? a : b;", commutes=True, integers=SAME, numpy="fmin"),
     # What arrays have operators for; functions by hand take what PyTorch takes besides.
-    _pair("add", "a + b", arithmetic="add", shown=False, numpy="add", torch=""),
-    _pair("sub", "a - b", arithmetic="subtract", shown=False, numpy="subtract", torch=""),
+    _pair("add", "a + b", arithmetic="add", shown=False, numpy="add",
+        torch="add.Tensor add.Scalar"),
+    _pair("sub", "a - b", arithmetic="subtract", shown=False, numpy="subtract",
+        torch="sub.Tensor sub.Scalar rsub.Tensor rsub.Scalar"),
     _pair("mul", "a · b, of two arrays or an array and a number", arithmetic="multiply",
         numpy="multiply", torch="mul.Tensor mul.Scalar", onnx="Mul"),
     _pair("div", "a / b, of integers in float64", arithmetic="divide", shown=False,
-        numpy="divide true_divide", torch=""),
+        numpy="divide true_divide", torch="div.Tensor div.Scalar div.Tensor_mode div.Scalar_mode"),
     _pair("floor_divide", "the quotient rounded down, as ``a // b`` does; of integers by 0 it is 0",
         arithmetic="floor_divide", numpy="floor_divide",
         torch="floor_divide floor_divide.Scalar"),
@@ -387,7 +400,9 @@ Example:
         torch="remainder.Tensor remainder.Scalar remainder.Scalar_Tensor"),
     _pair("fmod", "a less b times the quotient rounded towards 0: it has a's sign",
         arithmetic="fmod", torch="fmod.Tensor fmod.Scalar"),
-    _pair("pow", "a to the power b", arithmetic="power", numpy="power pow", torch="",
+    _pair("pow", "a to the power b", arithmetic="power", numpy="power pow",
+        torch="pow.Tensor_Tensor pow.Tensor_Scalar pow.Scalar",
+        autocast="float32 pow.Tensor_Tensor pow.Tensor_Scalar pow.Scalar",
         onnx="Pow @own",
         notes="""
 
@@ -434,23 +449,25 @@ _LERP = """
 """
 
 # fmt: off
-_SEVERAL = (
+SEVERAL = (
     Row("addcmul", "x + value · tensor1 · tensor2, of arrays that broadcast together",
         "y0 = (typeof_y0)x0 + (typeof_y0)w0 * x1 * x2;", integers=SAME,
-        operands="x, tensor1, tensor2", numbers="*, value=1", sample="x, x, x"),
+        operands="x, tensor1, tensor2", numbers="*, value=1", sample="x, x, x", torch="addcmul",
+        autocast="widest"),
     Row("addcdiv", "x + value · tensor1 / tensor2, of arrays that broadcast together",
         "y0 = (typeof_y0)x0 + (typeof_y0)w0 * x1 / x2;", integers=SAME,
         operands="x, tensor1, tensor2", numbers="*, value=1", check=_floats,
-        sample="x, x, x",
+        sample="x, x, x", torch="addcdiv", autocast="widest",
         notes="""
 
 Raises:
     DTypeError: All are integers, whose quotients PyTorch refuses here too.
 """),
     Row("lerp", floats=_LERP.format("w0"), integers=SAME, shown=False),
-    Row("lerp.by_array", floats=_LERP.format("x2"), shown=False),
+    Row("lerp.by_array", floats=_LERP.format("x2"), operands="x0, x1, x2", shown=False,
+        torch="lerp.Scalar lerp.Tensor"),
 )
 # fmt: on
 
 #: By name.
-ROWS = {row.name: row for row in (*FUNCTIONS, *_TRUTHS, *_ACTIVATIONS, *PAIRS, *_SEVERAL)}
+ROWS = {row.name: row for row in (*FUNCTIONS, *_TRUTHS, *_ACTIVATIONS, *PAIRS, *SEVERAL)}

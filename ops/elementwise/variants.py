@@ -26,7 +26,7 @@ from clprim.ops.shared.strings import kernel
 _MOST_PLACES = 308  # of float64
 
 
-@operator()
+@operator(torch="round.decimals @out @seldom")
 def round(x: Any, *, decimals: int = 0, out: Any = None) -> Array:
     """Returns the nearest number with so many decimals, of two the even one.
 
@@ -62,7 +62,7 @@ def threshold_backward(grad: Any, x: Any, threshold: float) -> Array:
     return back("threshold_backward", ROWS["threshold"], grad, x, low, 0)
 
 
-@operator(sample="x, empty(3)")
+@operator(autocast="lower", sample="x, empty(3)")
 def prelu(x: Any, weight: Any, *, out: Any = None) -> Array:
     """Returns x where it is positive, else weight · x.
 
@@ -94,7 +94,10 @@ def _slopes(what: str, x: Any, weight: Any) -> Array:
 prelu_backward = vjp(prelu, "x weight")
 
 
-@operator(onnx="Gelu approximate='none'; com.microsoft::Gelu(x)")
+@operator(
+    torch="gelu @out @seldom; gelu_backward @broadcast @of_two",
+    onnx="Gelu approximate='none'; com.microsoft::Gelu(x)",
+)
 def gelu(x: Any, approximate: str = "none", *, out: Any = None) -> Array:
     """Returns x · Φ(x), Φ the normal distribution function (Hendrycks and Gimpel 2016).
 
@@ -121,7 +124,7 @@ def _gelu(what: str, approximate: str) -> Row:
 gelu_backward = vjp(gelu, "x")
 
 
-@operator(torch="glu_backward")
+@operator(torch="glu @none; glu_backward")
 def glu(x: Any, dim: int | None = None, *, axis: int | None = None, out: Any = None) -> Array:
     """Returns a · sigmoid(b) of the halves a and b of an array along an axis.
 
@@ -156,7 +159,7 @@ def _halves(what: str, x: Any, axis: int) -> tuple[Any, Any]:
     return x[first], x[second]
 
 
-@operator()
+@operator(torch="logit_backward @broadcast @none")
 def logit(x: Any, eps: float | None = None, *, out: Any = None) -> Array:
     """Returns log(x / (1 - x)), the inverse of `sigmoid`.
 
@@ -178,7 +181,9 @@ _BFLOAT16 = 3.3895313892515355e38
 _FINITE = "y0 = x0 != x0 ? w0 : x0 == INFINITY ? w1 : x0 == -INFINITY ? w2 : x0;"
 
 
-@operator(numpy="nan_to_num(x, /, *, nan=0.0, posinf=None, neginf=None)")
+@operator(
+    torch="nan_to_num @seldom", numpy="nan_to_num(x, /, *, nan=0.0, posinf=None, neginf=None)"
+)
 def nan_to_num(
     x: Any,
     nan: float = 0.0,

@@ -22,7 +22,10 @@ from clprim.ops.shared.strings import kernel
 from clprim.primitives.pointwise import Pointwise
 
 
-@operator(torch="embedding_dense_backward", sample="index, empty((2, 3))")
+@operator(
+    torch="embedding -padding_idx -scale_grad_by_freq -sparse; embedding_dense_backward",
+    sample="index, empty((2, 3))",
+)
 def embedding(
     indices: Any,
     weight: Any,

@@ -94,7 +94,7 @@ def _read(x: Any, given: Sequence[Any], out: Any) -> Array:
     return operator(x, *spread, shape=shape, out=out)
 
 
-@operator(sample="x, (index[:, 0],), x")
+@operator(autocast="widest", sample="x, (index[:, 0],), x")
 def index_put(
     x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False, *, out: Any = None
 ) -> Array:

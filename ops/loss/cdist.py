@@ -38,7 +38,7 @@ def _differing(dtype: AnyDType) -> Reduction:
     return Reduction("y0 = x0 != x1;", **added(1), result_type=dtype, name="cdist")
 
 
-@operator(torch="_cdist_forward", wrt="x1 x2")
+@operator(autocast="float32", torch="_cdist_forward", wrt="x1 x2")
 def cdist(
     x1: Any,
     x2: Any,

@@ -26,6 +26,9 @@ from clprim.primitives.reduction import Reduction
 
 
 @operator(
+    autocast="float32 nll_loss nll_loss2d nll_loss_nd",
+    torch="nll_loss_forward nll_loss2d_forward @of_classes @none;"
+    "nll_loss_backward nll_loss2d_backward -total_weight @of_classes_gradient @none",
     onnx="NegativeLogLikelihoodLoss ignore_index=-4611686018427387904 reduction='mean'",
     sample='x, empty((0, 4, 4), int64), reduction="none"',
     wrt="input",
@@ -92,7 +95,11 @@ def nll_loss_backward(
     return dx
 
 
-@operator(sample='x, empty((0, 4, 4), int64), reduction="none"', wrt="input")
+@operator(
+    autocast="float32 cross_entropy_loss",
+    sample='x, empty((0, 4, 4), int64), reduction="none"',
+    wrt="input",
+)
 @repeatable
 def cross_entropy(
     input: Any,

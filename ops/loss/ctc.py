@@ -144,7 +144,11 @@ class _Problem:
         return found
 
 
-@operator(wrt="log_probs")
+@operator(
+    torch="_ctc_loss_backward _ctc_loss_backward.Tensor -neg_log_likelihood -log_alpha "
+    "reduction='none' @none",
+    wrt="log_probs",
+)
 def ctc_loss(
     log_probs: Any,
     targets: Any,

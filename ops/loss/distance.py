@@ -18,7 +18,7 @@ from clprim.ops.shared.sums import added
 from clprim.primitives.reduction import Reduction
 
 
-@operator()
+@operator(autocast="float32 dist")
 @repeatable
 def pairwise_distance(
     x1: Any,

@@ -31,7 +31,7 @@ _ONE = """
 """
 
 
-@operator(sample="x[:, :, 0, 0], empty(0, int64)", wrt="input")
+@operator(autocast="float32", sample="x[:, :, 0, 0], empty(0, int64)", wrt="input")
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -169,7 +169,7 @@ _SEVERAL_SLOPE = f"""
 """
 
 
-@operator(sample="x[:, :, 0, 0], empty((0, 3), int64)", wrt="input")
+@operator(autocast="float32", sample="x[:, :, 0, 0], empty((0, 3), int64)", wrt="input")
 def multilabel_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Array:
     """Returns the sum of max(0, 1 - input[right] + input[wrong]) over classes, divided by C.
 

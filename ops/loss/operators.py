@@ -52,4 +52,5 @@ def _functions() -> dict[str, Callable[..., Any]]:
 _FUNCTIONS = _functions()
 globals().update(_FUNCTIONS)
 for _row in LOSSES:
-    add(_row.name, _FUNCTIONS[_row.name], sample=_row.sample)
+    _facts = {"torch": _row.torch, "autocast": "float32", "sample": _row.sample}
+    add(_row.name, _FUNCTIONS[_row.name], **_facts)

@@ -17,7 +17,12 @@ from clprim.ops.shared.strings import lower_bound
 from clprim.primitives.pointwise import Pointwise
 
 
-@operator(torch="_pdist_forward", sample="x[:, :, 0, 0]", wrt="x")
+@operator(
+    autocast="float32",
+    torch="_pdist_forward; _pdist_backward -pdist @none",
+    sample="x[:, :, 0, 0]",
+    wrt="x",
+)
 def pdist(x: Any, p: float = 2.0) -> Array:
     """Returns the p-norms of the differences of every two rows, as `torch.nn.functional.pdist`.
 

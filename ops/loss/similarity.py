@@ -35,7 +35,7 @@ _EMBEDDED = """
 _EMBEDDING_EPS = 1e-12
 
 
-@operator()
+@operator(autocast="float32")
 @repeatable
 def cosine_similarity(
     x1: Any,
@@ -75,7 +75,7 @@ def cosine_similarity(
 cosine_similarity_backward = vjp(cosine_similarity, "x1 x2")
 
 
-@operator()
+@operator(autocast="float32")
 @repeatable
 def cosine_embedding_loss(
     input1: Any,

@@ -33,6 +33,7 @@ class LossRow:
     gradient: Text | None = None
     notes: str = ""
     backward: str = ""
+    torch: str = ""
 
     @property
     def defaults(self) -> dict[str, str]:
@@ -134,7 +135,8 @@ def _poisson(log_input: bool, full: bool) -> str:
 # fmt: off
 LOSSES = (
     LossRow("mse_loss", "the squared distance (input - target)², its mean by default",
-        _D + "y0 = d * d;", backward=", 2 (input - target) · grad, divided by how many", notes=f"""
+        _D + "y0 = d * d;", backward=", 2 (input - target) · grad, divided by how many",
+        torch="mse_loss @promoted @seldom; mse_loss_backward @none", notes=f"""
 
 Args:
     input: Of floating-point numbers.
@@ -154,17 +156,20 @@ Example:
         "d² / (2 beta) where |d| = |input - target| < beta, else |d| - beta / 2",
         lambda beta: f"{_D}typeof_y0 a = fabs(d); y0 = a >= w0 ? a - w0 / 2 : d * d / (2 * w0);"
             if beta else _L1,
-        "input, target, *, reduction='mean', beta=1.0", {"beta": _at_least_0}, ("beta",)),
+        "input, target, *, reduction='mean', beta=1.0", {"beta": _at_least_0}, ("beta",),
+        torch="smooth_l1_loss @promoted @seldom; smooth_l1_loss_backward @none"),
     LossRow("huber_loss",
         "d² / 2 where |d| = |input - target| ≤ delta, else delta (|d| - delta / 2)",
         _D + "typeof_y0 a = fabs(d); y0 = a > w0 ? w0 * (a - w0 / 2) : d * d / 2;",
         "input, target, *, reduction='mean', delta=1.0", {"delta": _above_0},
-        backward=", input - target between -delta and delta"),
+        backward=", input - target between -delta and delta",
+        torch="huber_loss @promoted @seldom; huber_loss_backward @none"),
     LossRow("binary_cross_entropy",
         "-(target log(input) + (1 - target) log(1 - input)) · weight",
         lambda weight: _BCE.format(" * x2" * weight),
         "input, target, weight=None, *, reduction='mean'",
         gradient=lambda weight: _BCE_GRADIENT.format(" * x2" * weight, _BCE_WEIGHTS * weight),
+        torch="binary_cross_entropy @weighted @seldom; binary_cross_entropy_backward @none",
         notes=f"""
 
 Args:

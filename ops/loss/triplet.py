@@ -27,7 +27,7 @@ from clprim.ops.shared.sums import added
 from clprim.primitives.reduction import Reduction
 
 
-@operator(sample='x, x, x, reduction="none"')
+@operator(autocast="float32", sample='x, x, x, reduction="none"')
 @repeatable
 def triplet_margin_loss(
     anchor: Any,

@@ -37,7 +37,14 @@ from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, real
 
 
-@operator(sample="x, 3", wrt="x weight bias", saves="return_stats: mean rstd")
+@operator(
+    autocast="float32",
+    torch="native_group_norm -N -C -HxW group:num_groups return_stats=True @none;"
+    "native_group_norm_backward -N -C -HxW group:num_groups @of_two,contiguous,contiguous",
+    sample="x, 3",
+    wrt="x weight bias",
+    saves="return_stats: mean rstd",
+)
 @repeatable
 def group_norm(
     x: Any,

@@ -32,7 +32,13 @@ from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, real
 
 
-@operator(sample="x, 4", wrt="x weight bias", saves="return_stats: mean rstd")
+@operator(
+    autocast="float32",
+    torch="native_layer_norm return_stats=True; native_layer_norm_backward -bias",
+    sample="x, 4",
+    wrt="x weight bias",
+    saves="return_stats: mean rstd",
+)
 @repeatable
 def layer_norm(
     x: Any,

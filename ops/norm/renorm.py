@@ -40,7 +40,11 @@ def _bounded(p: float) -> Grouped:
     )
 
 
-@operator(sample="x, 2, 1, 1")
+@operator(
+    autocast="float32 renorm norm.Scalar norm.ScalarOpt_dim linalg_vector_norm",
+    torch="renorm",
+    sample="x, 2, 1, 1",
+)
 def renorm(x: Any, p: float, dim: int, maxnorm: float, *, out: Any = None) -> Array:
     """Returns x with slices that are too long scaled to ``maxnorm``, as `torch.renorm`.
 

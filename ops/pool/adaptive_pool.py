@@ -98,8 +98,20 @@ def _avg(
 
 
 adaptive_avg_pool1d = of_rank(_avg, "adaptive_avg_pool1d", sample="image(1), 2", wrt="x")
-adaptive_avg_pool2d = of_rank(_avg, "adaptive_avg_pool2d", sample="image(2), 2", wrt="x")
-adaptive_avg_pool3d = of_rank(_avg, "adaptive_avg_pool3d", sample="image(3), 2", wrt="x")
+adaptive_avg_pool2d = of_rank(
+    _avg,
+    "adaptive_avg_pool2d",
+    torch="_adaptive_avg_pool2d @adaptive_means @format0; _adaptive_avg_pool2d_backward @format1",
+    sample="image(2), 2",
+    wrt="x",
+)
+adaptive_avg_pool3d = of_rank(
+    _avg,
+    "adaptive_avg_pool3d",
+    torch="_adaptive_avg_pool3d @adaptive_means; _adaptive_avg_pool3d_backward",
+    sample="image(3), 2",
+    wrt="x",
+)
 
 
 @repeatable
@@ -160,8 +172,25 @@ def _max(
 
 
 adaptive_max_pool1d = adaptive(of_rank(_max, "adaptive_max_pool1d", sample="image(1), 2", **MAXIMA))
-adaptive_max_pool2d = adaptive(of_rank(_max, "adaptive_max_pool2d", sample="image(2), 2", **MAXIMA))
-adaptive_max_pool3d = adaptive(of_rank(_max, "adaptive_max_pool3d", sample="image(3), 2", **MAXIMA))
+adaptive_max_pool2d = adaptive(
+    of_rank(
+        _max,
+        "adaptive_max_pool2d",
+        torch="adaptive_max_pool2d return_indices=True @format0;"
+        "adaptive_max_pool2d_backward @format1",
+        sample="image(2), 2",
+        **MAXIMA,
+    )
+)
+adaptive_max_pool3d = adaptive(
+    of_rank(
+        _max,
+        "adaptive_max_pool3d",
+        torch="adaptive_max_pool3d return_indices=True; adaptive_max_pool3d_backward",
+        sample="image(3), 2",
+        **MAXIMA,
+    )
+)
 
 
 def _over(counter: str, array: str, lead: int, ndim: int, body: str) -> str:

@@ -103,8 +103,20 @@ def mean_pool(
     return stored(what, text, shape, [dtype], ([x], w.numbers), store)
 
 
-avg_pool2d = of_rank(mean_pool, "avg_pool2d", sample="image(2), 2", wrt="x")
-avg_pool3d = of_rank(mean_pool, "avg_pool3d", sample="image(3), 2", wrt="x")
+avg_pool2d = of_rank(
+    mean_pool,
+    "avg_pool2d",
+    torch="avg_pool2d @means @format0; avg_pool2d_backward @format1",
+    sample="image(2), 2",
+    wrt="x",
+)
+avg_pool3d = of_rank(
+    mean_pool,
+    "avg_pool3d",
+    torch="avg_pool3d @means; avg_pool3d_backward",
+    sample="image(3), 2",
+    wrt="x",
+)
 
 
 def divisor_of(what: str, w: Windows, padded: bool, override: int | None) -> str:

@@ -99,6 +99,8 @@ fractional_max_pool2d = fractional(
     of_rank(
         _pool,
         "fractional_max_pool2d",
+        torch="fractional_max_pool2d @fractional @none;"
+        "fractional_max_pool2d_backward -kernel_size -output_size @none",
         **MAXIMA,
         sample="image(2), 2, 2, random_samples=empty((0, 3, 2), float32)",
     )
@@ -107,6 +109,8 @@ fractional_max_pool3d = fractional(
     of_rank(
         _pool,
         "fractional_max_pool3d",
+        torch="fractional_max_pool3d @fractional @none;"
+        "fractional_max_pool3d_backward -kernel_size -output_size @none",
         **MAXIMA,
         sample="image(3), 2, 2, random_samples=empty((0, 3, 3), float32)",
     )

@@ -87,8 +87,26 @@ def _max_pool(
 
 
 max_pool1d = sliding(of_rank(_max_pool, "max_pool1d", sample="image(1), 2", **MAXIMA))
-max_pool2d = sliding(of_rank(_max_pool, "max_pool2d", sample="image(2), 2", **MAXIMA))
-max_pool3d = sliding(of_rank(_max_pool, "max_pool3d", sample="image(3), 2", **MAXIMA))
+max_pool2d = sliding(
+    of_rank(
+        _max_pool,
+        "max_pool2d",
+        torch="max_pool2d_with_indices return_indices=True @format0;"
+        "max_pool2d_with_indices_backward @format1",
+        sample="image(2), 2",
+        **MAXIMA,
+    )
+)
+max_pool3d = sliding(
+    of_rank(
+        _max_pool,
+        "max_pool3d",
+        torch="max_pool3d_with_indices return_indices=True @format0;"
+        "max_pool3d_with_indices_backward @format1",
+        sample="image(3), 2",
+        **MAXIMA,
+    )
+)
 
 
 def lowest(dtype: AnyDType) -> str:

@@ -39,7 +39,7 @@ def mv(a: Any, v: Any, *, out: Any = None) -> Array:
     return matmul(a, v, out=out)
 
 
-@operator(sample="x[:, 0, 0], x[:, 0, 0], empty((4, 4))")
+@operator(autocast="lower", sample="x[:, 0, 0], x[:, 0, 0], empty((4, 4))")
 def addmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Array:
     """Returns beta · x + alpha · (a @ b), as `torch.addmm` does: x broadcasts to the product.
 
@@ -53,14 +53,18 @@ def addmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = N
     return _added("addmm", x, a, b, beta, alpha, out)
 
 
-@operator(sample="x[:, 0, 0, 0], x[:, 0, 0], empty(4)")
+@operator(
+    autocast="lower addmv addr",
+    torch="addmv @wrapped @none",
+    sample="x[:, 0, 0, 0], x[:, 0, 0], empty(4)",
+)
 def addmv(x: Any, a: Any, v: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Array:
     """Returns beta · x + alpha · (a @ v) of a matrix and a vector; see `addmm`."""
     _check("addmv", a=(a, 2), v=(v, 1))
     return _added("addmv", x, a, v, beta, alpha, out)
 
 
-@operator(sample="x[:, 0], x[:, 0], x[:, 0]")
+@operator(autocast="lower", torch="baddbmm @wrapped @none", sample="x[:, 0], x[:, 0], x[:, 0]")
 def baddbmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Array:
     """Returns beta · x + alpha · (a @ b) of batches of matrices; see `addmm`."""
     _check("baddbmm", a=(a, 3), b=(b, 3))
@@ -68,7 +72,7 @@ def baddbmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1, out: Any =
     return _added("baddbmm", x, a, b, beta, alpha, out)
 
 
-@operator(sample="empty((4, 4)), x[:, 0], x[:, 0]")
+@operator(autocast="lower", torch="addbmm @wrapped @none", sample="empty((4, 4)), x[:, 0], x[:, 0]")
 def addbmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Array:
     """Returns beta · x + alpha · Σ a @ b over a batch; see `addmm`."""
     _check("addbmm", a=(a, 3), b=(b, 3))

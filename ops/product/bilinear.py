@@ -22,7 +22,7 @@ _PAIRS = "y0 = (typeof_y0)x0 * x1;"
 _SUM = Reduction("y0 = x0 * x1;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", name="bilinear")
 
 
-@operator(sample="x, x, empty((2, 4, 4))", wrt="x1 x2 w bias")
+@operator(autocast="widest", sample="x, x, empty((2, 4, 4))", wrt="x1 x2 w bias")
 def bilinear(x1: Any, x2: Any, w: Any, bias: Any = None, *, out: Array | None = None) -> Array:
     """Returns Σᵢⱼ x1ᵢ · wₒᵢⱼ · x2ⱼ + biasₒ, as `torch.nn.functional.bilinear`.
 

@@ -40,7 +40,7 @@ from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
 
 
-@operator(onnx="MatMul")
+@operator(autocast="lower matmul mm bmm mv chain_matmul linalg_multi_dot", onnx="MatMul")
 def matmul(
     a: Any,
     b: Any,
@@ -154,7 +154,7 @@ _product = ContractionPrimitive("matmul", _names, _lower, "matmul")
 register_form("matmul", lambda what: _product, _Options)  # its only name
 
 
-@operator(sample="x, empty((2, 4))")
+@operator(autocast="lower", sample="x, empty((2, 4))")
 def linear(
     x: Any,
     w: Any,

@@ -17,7 +17,7 @@ from clprim.plan.strides import broadcast_shapes
 from clprim.primitives.reduction import Reduction
 
 
-@operator(sample="x, x, 1", wrt="x y")
+@operator(autocast="widest cross dot vdot tensordot", sample="x, x, 1", wrt="x y")
 def cross(
     x: Any, y: Any, dim: int | None = None, *, axis: int | None = None, out: Any = None
 ) -> Array:

@@ -30,7 +30,10 @@ def lstm(
 def lstm(
     *args: Any, return_saved: Literal[True], **options: Any
 ) -> tuple[Array, Array, Array, Saved]: ...
-@operator()
+@operator(
+    autocast="lower lstm.input gru.input rnn_tanh.input rnn_relu.input "
+    "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"
+)
 def lstm(
     input: Any,
     hx: Sequence[Any],

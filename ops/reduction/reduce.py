@@ -74,7 +74,13 @@ def _converting(name: str, usual: Operator, x: Any, dtype: Any, **options: Any) 
     return _converted(name, wanted)(x, **options)
 
 
-@operator(numpy="sum", onnx="ReduceSum @reduction @dtype", sample="x, axis=1")
+@operator(
+    autocast="float32 sum sum.dim_IntList",
+    numpy="sum",
+    torch="sum sum.dim_IntList @int64",
+    onnx="ReduceSum @reduction @dtype",
+    sample="x, axis=1",
+)
 @along
 def sum(x: Any, axis: Axis, keepdims: bool, *, dtype: Any = None, out: Any = None) -> Array:
     """Returns the sum along ``axis``.
@@ -94,7 +100,7 @@ def sum(x: Any, axis: Axis, keepdims: bool, *, dtype: Any = None, out: Any = Non
     return _converting("sum", _sum, x, dtype, axis=axis, keepdims=keepdims, out=out)
 
 
-@operator(numpy="mean", sample="x, axis=1")
+@operator(numpy="mean", torch="mean mean.dim @mean", sample="x, axis=1")
 @along
 def mean(x: Any, axis: Axis, keepdims: bool, *, dtype: Any = None, out: Any = None) -> Array:
     """Returns the arithmetic mean along ``axis``; of nothing NaN.
@@ -110,7 +116,13 @@ def mean(x: Any, axis: Axis, keepdims: bool, *, dtype: Any = None, out: Any = No
     return _converting("mean", _mean, x, dtype, axis=axis, keepdims=keepdims, out=out)
 
 
-@operator(numpy="prod", onnx="ReduceProd @reduction @dtype", sample="x, axis=1")
+@operator(
+    autocast="float32",
+    numpy="prod",
+    torch="prod prod.dim_int @int64",
+    onnx="ReduceProd @reduction @dtype",
+    sample="x, axis=1",
+)
 @along
 def prod(x: Any, axis: Axis, keepdims: bool, *, dtype: Any = None, out: Any = None) -> Array:
     """Returns the product along ``axis``; of integers in int64 or uint64, of nothing 1.
@@ -238,7 +250,12 @@ _logsumexp = by_kind(
 )
 
 
-@operator(onnx="ReduceLogSumExp @reduction @wide", sample="x, axis=1")
+@operator(
+    autocast="float32",
+    torch="logsumexp @real",
+    onnx="ReduceLogSumExp @reduction @wide",
+    sample="x, axis=1",
+)
 @along
 def logsumexp(x: Any, axis: Axis, keepdims: bool, *, out: Any = None) -> Array:
     """Returns log Σ exp(x) along ``axis``, in one read of ``x`` and without overflow.
@@ -303,14 +320,14 @@ _all: Operator = Reduction(
 )
 
 
-@operator(numpy="any", sample="x, axis=1")
+@operator(numpy="any", torch="any any.dim any.dims @truth", sample="x, axis=1")
 @along
 def any(x: Any, axis: Axis, keepdims: bool, *, out: Any = None) -> Array:
     """Returns whether any element along ``axis`` is not zero (NaN is not); of nothing False."""
     return _any(x, axis=axis, keepdims=keepdims, out=out)
 
 
-@operator(numpy="all", sample="x, axis=1")
+@operator(numpy="all", torch="all all.dim all.dims @truth", sample="x, axis=1")
 @along
 def all(x: Any, axis: Axis, keepdims: bool, *, out: Any = None) -> Array:
     """Returns whether no element along ``axis`` is zero (NaN is not); of nothing True."""

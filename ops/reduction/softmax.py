@@ -26,7 +26,13 @@ _INVERSE = "group_y0 = reduce_y0; group_y1 = 1 / reduce_y1 + (reduce_y0 - reduce
 _LOGARITHM = "group_y0 = reduce_y0; group_y1 = log(reduce_y1) + (reduce_y0 - reduce_y0);"
 
 
-@operator(onnx="Softmax axis:dim=-1 @lines", sample="x, dim=1", wrt="x")
+@operator(
+    autocast="float32 softmax.int",
+    torch="_softmax @of_rows; _softmax_backward_data @of_rows_gradient",
+    onnx="Softmax axis:dim=-1 @lines",
+    sample="x, dim=1",
+    wrt="x",
+)
 def softmax(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None, out: Any = None
 ) -> Array:
@@ -61,7 +67,13 @@ def softmin(
     return _along("softmin", x, dim, axis, dtype, out)
 
 
-@operator(onnx="LogSoftmax axis:dim=-1 @lines", sample="x, dim=1", wrt="x")
+@operator(
+    autocast="float32 log_softmax.int",
+    torch="_log_softmax @of_rows; _log_softmax_backward_data @of_rows_gradient @elementwise",
+    onnx="LogSoftmax axis:dim=-1 @lines",
+    sample="x, dim=1",
+    wrt="x",
+)
 def log_softmax(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None, out: Any = None
 ) -> Array:

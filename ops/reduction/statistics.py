@@ -97,7 +97,7 @@ def std_mean(
     )
 
 
-@operator()
+@operator(torch="nansum @int64")
 @along
 def nansum(x: Any, axis: Axis, keepdims: bool, *, dtype: Any = None, out: Any = None) -> Array:
     """Returns the sum along ``axis`` of what is no NaN; of nothing 0. See `sum`."""

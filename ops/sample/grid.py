@@ -24,6 +24,9 @@ _PADDINGS = ("zeros", "border", "reflection")
 
 
 @operator(
+    autocast="widest grid_sampler",
+    torch="grid_sampler_2d grid_sampler_3d;"
+    "grid_sampler_2d_backward grid_sampler_3d_backward -output_mask",
     onnx="GridSample mode='linear' padding_mode='zeros' align_corners=0",
     sample="x, empty((0, 2, 2, 2))",
     wrt="x grid",

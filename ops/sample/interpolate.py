@@ -50,7 +50,27 @@ _AREA_BACK = (
 )
 
 
-@operator(sample='x, 8, mode="bilinear"', wrt="x")
+# PyTorch's overloads, each of which has a gradient, and what they interpolate with.
+_OVERLOADS = {
+    "upsample_nearest1d upsample_nearest2d upsample_nearest3d": "mode='nearest'",
+    "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d": (
+        "mode='nearest-exact'"
+    ),
+    "upsample_linear1d": "mode='linear'",
+    "upsample_bilinear2d": "mode='bilinear'",
+    "upsample_trilinear3d": "mode='trilinear'",
+    "upsample_bicubic2d": "mode='bicubic'",
+    "_upsample_bilinear2d_aa": "mode='bilinear' antialias=True",
+    "_upsample_bicubic2d_aa": "mode='bicubic' antialias=True",
+}
+_TORCH = ";".join(
+    f"{names} {how} @resized @format0;"
+    f"{names.replace(' ', '_backward ')}_backward {how} -output_size @resized_gradient @format0"
+    for names, how in _OVERLOADS.items()
+)
+
+
+@operator(torch=_TORCH, sample='x, 8, mode="bilinear"', wrt="x")
 @repeatable
 def interpolate(
     x: Any,

@@ -40,7 +40,7 @@ def _product(dtype: AnyDType | None) -> Scan:
     )
 
 
-@operator(onnx="CumSum @scan", sample="x, axis=1")
+@operator(autocast="float32", torch="cumsum @int64", onnx="CumSum @scan", sample="x, axis=1")
 def cumsum(
     x: Any,
     dim: int | None = None,
@@ -84,7 +84,9 @@ def cumsum_backward(grad: Any, dim: int | None = None, *, axis: int | None = Non
     return cumsum(grad, dim, axis=axis, reverse=True, dtype=dtype)
 
 
-@operator(onnx="CumProd @scan", sample="x, axis=1", wrt="x")
+@operator(
+    autocast="float32", torch="cumprod @int64", onnx="CumProd @scan", sample="x, axis=1", wrt="x"
+)
 def cumprod(
     x: Any,
     dim: int | None = None,
@@ -283,7 +285,7 @@ _LOGSUMEXP: dict[str, Any] = {
 _logcumsumexp = Scan("", **_LOGSUMEXP)
 
 
-@operator(sample="x, axis=1", wrt="x")
+@operator(torch="logcumsumexp @real", sample="x, axis=1", wrt="x")
 def logcumsumexp(
     x: Any, dim: int | None = None, *, axis: int | None = None, out: Any = None
 ) -> Array:

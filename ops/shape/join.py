@@ -21,7 +21,12 @@ from clprim.primitives import arithmetic
 from clprim.primitives.pieces import put_together
 
 
-@operator(onnx="Concat([]) axis:dim=1 @moves", gradient="`cat_backward`", sample="[x, x]")
+@operator(
+    autocast="widest",
+    onnx="Concat([]) axis:dim=1 @moves",
+    gradient="`cat_backward`",
+    sample="[x, x]",
+)
 @repeatable
 def cat(
     arrays: Sequence[Any], dim: int | None = None, *, axis: int | None = None, out: Any = None
@@ -66,7 +71,7 @@ def cat_backward(
     return split(grad, list(sizes), dim, axis=axis)
 
 
-@operator(numpy="stack(arrays, /, axis=0, *, out=None)", sample="[x, x]")
+@operator(autocast="widest", numpy="stack(arrays, /, axis=0, *, out=None)", sample="[x, x]")
 @repeatable
 def stack(
     arrays: Sequence[Any], dim: int | None = None, *, axis: int | None = None, out: Any = None

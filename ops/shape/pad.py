@@ -26,7 +26,19 @@ _ANY = 1 << 62
 _MODES = ("constant", "reflect", "symmetric", "replicate", "circular")
 
 
-@operator(sample='x, (1, 1), "reflect"', wrt="x")
+@operator(
+    torch="""
+        constant_pad_nd @format0;
+        reflection_pad1d reflection_pad2d reflection_pad3d mode='reflect' @format0;
+        reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward
+            mode='reflect' @pad_gradient @format1;
+        replication_pad1d replication_pad2d replication_pad3d mode='replicate' @format0;
+        replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward
+            mode='replicate' @pad_gradient @format1
+    """,
+    sample='x, (1, 1), "reflect"',
+    wrt="x",
+)
 @repeatable
 def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Array:
     """Returns an array with a border.

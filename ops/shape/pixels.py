@@ -154,7 +154,7 @@ def pixel_unshuffle(x: Any, downscale_factor: int, *, out: Any = None) -> Array:
     return _to_depth("pixel_unshuffle", x, downscale_factor, "CRD", (3, None), out)
 
 
-@operator(gradient="itself", sample="x, 3")
+@operator(torch="channel_shuffle", gradient="itself", sample="x, 3")
 def channel_shuffle(x: Any, groups: int, *, out: Any = None) -> Array:
     """Deals channels out among groups: channel g·(C/groups) + k becomes channel k·groups + g.
 

@@ -44,7 +44,7 @@ def in_order(what: str, x: Any, axis: int, descending: bool, first: int, count: 
     return values.reshape(()), indices.reshape(())
 
 
-@operator()
+@operator(torch="sort sort.stable stable=True @like")
 @repeatable
 def sort(
     x: Any,

@@ -11,8 +11,11 @@ from clprim import ops
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.table import handler
 from clprim.onnx.values import FLOAT32
+from clprim.ops.registry import of_onnx
 
 _ML = "ai.onnx.ml"
+# Of the last axis by default.
+_TRANSFORMS = {"LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
 _IMPUTER = """replaced_value_int64 replaced_value_float imputed_value_int64s imputed_value_floats"""
 
 
@@ -59,6 +62,5 @@ def _linear_regressor(
     w = context.device(np.array(coefficients, np.float32).reshape(targets, -1))
     y = ops.linear(x.astype(FLOAT32), w)
     y = ops.add(y, _floats(context, intercepts)) if intercepts else y
-    if post_transform == "LOGISTIC":
-        return ops.sigmoid(y)
-    return ops.softmax(y, y.ndim - 1) if post_transform == "SOFTMAX" else y
+    known = of_onnx(_TRANSFORMS.get(post_transform, ""))
+    return known.function(y) if known else y

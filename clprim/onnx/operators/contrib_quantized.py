@@ -24,6 +24,7 @@ from clprim.onnx.operators.quantized import (
 )
 from clprim.onnx.table import handler
 from clprim.onnx.values import BYTE, FLOAT32, Stored
+from clprim.ops.registry import of_onnx
 
 _DOMAIN = "com.microsoft"
 
@@ -114,7 +115,8 @@ def _softmax(
     shape, v = x.shape, dequantized(x, sx, zx)
     if opset < 13:
         v, axis = v.reshape((math.prod(shape[: axis % x.ndim]), -1)), 1
-    return _steps(ops.softmax(v, axis).reshape(shape), x, sy, zy)
+    known: Any = of_onnx("Softmax")
+    return _steps(known.function(v, axis).reshape(shape), x, sy, zy)
 
 
 # --- products ------------------------------------------------------------------------------------

@@ -27,13 +27,13 @@ from clprim.torch.table import kernel
 _ARGUMENT_FIRST = ("hardsigmoid", "hardswish", "hardtanh", "softplus")
 
 
-def _derivative(overload: str, name: str) -> None:
+def _derivative(overload: str, name: str, record: str = "") -> None:
     """Registers the gradient of an operator; PyTorch may say more than its numbers."""
     backward = broadcast(getattr(ops, f"{name}_backward"))
     numbers = ROWS[name].numbers.count(",") + 1 if ROWS[name].numbers else 0
     lies = None if overload in _ARGUMENT_FIRST else of_two
 
-    @kernel(f"{overload}_backward", lies=lies)
+    @kernel(f"{overload}_backward", lies=lies, record=record)
     def run(grad: Array, x: Array, *args: Any, **options: Any) -> Any:
         return backward(grad, x, *args[:numbers], **options)
 
@@ -42,18 +42,18 @@ def _activation(name: str) -> None:
     """Registers an operator that is one of `clprim.ops`, and its gradient."""
     forward: Callable[..., Any] = getattr(ops, name)
 
-    @kernel(name, out=True)
+    @kernel(name, out=True, record=name)
     def run(x: Array, *args: Any, out: Array | None = None, **options: Any) -> Any:
         if out is None or out.dtype == x.dtype:
             return forward(x, *args, out=out, **options)
         found = forward(x, *args, **options)
         return apply("{a}", found, kind=kind_of(found.dtype), out=out)
 
-    _derivative(name, name)
+    _derivative(name, name, name)
 
 
 def _of_result(row: Row) -> None:
-    @kernel(f"{row.torch}_backward", out=True)
+    @kernel(f"{row.torch}_backward", out=True, record=row.name)
     @broadcast
     def run(grad: Array, y: Array, *, out: Array | None = None) -> Any:
         return gradient_of_result(row)(y, grad=grad, saved=y, out=out)
@@ -64,11 +64,9 @@ for _row in ROWS.values():
         _activation(_row.torch)
     elif _row.torch and _row.of_result is not None:
         _of_result(_row)
-_activation("gelu")
 # The operators themselves take other arguments here.
 for _overload, _name in {"log_sigmoid": "logsigmoid", "hardtanh": "hardtanh"}.items():
     _derivative(_overload, _name)
-_derivative("softshrink", "softshrink")
 
 
 _ELU = "typeof_y0 x = x0; y0 = x <= 0 ? w0 * w1 * expm1(x * w2) : w1 * x;"

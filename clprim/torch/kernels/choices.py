@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from clprim import ops
 from clprim.arrays.array import Array
-from clprim.ops.elementwise.table import ROWS
-from clprim.torch.agreeing import agrees
-from clprim.torch.kernels.elementwise import apply, as_given, promoted, typed
-from clprim.torch.layout import contiguous, seldom
+from clprim.torch.kernels.elementwise import apply, promoted, typed
+from clprim.torch.layout import contiguous
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -25,27 +22,6 @@ def _where(condition: Any, a: Any, b: Any, *, out: Array | None = None) -> Any:
     return apply(
         "{a} ? (typeof_y0){b} : (typeof_y0){c}", condition, a, b, kind=promoted(a, b), out=out
     )
-
-
-@kernel("addcmul", out=True)
-def _addcmul(a: Array, b: Array, c: Array, *, value: Any = 1, out: Array | None = None) -> Any:
-    return apply(typed("{a} + {d} * {b} * {c}"), a, b, c, value, kind=promoted(a, b, c), out=out)
-
-
-@kernel("addcdiv", out=True)
-def _addcdiv(a: Array, b: Array, c: Array, *, value: Any = 1, out: Array | None = None) -> Any:
-    return apply(typed("{a} + {d} * {b} / {c}"), a, b, c, value, kind=promoted(a, b, c), out=out)
-
-
-# Each of the three may be a number of the CPU.
-_LERP = as_given(ROWS["lerp.by_array"].text())
-for _name, _letter in (("x0", "{a}"), ("x1", "{b}"), ("x2", "{c}")):
-    _LERP = _LERP.replace(_name, _letter)
-
-
-@kernel("lerp.Scalar", "lerp.Tensor", out=True)
-def _lerp(a: Any, b: Any, weight: Any, *, out: Array | None = None) -> Any:
-    return apply(_LERP, a, b, weight, kind=promoted(a, b), out=out)
 
 
 @kernel("clamp", "clamp.Tensor", out=True)
@@ -85,9 +61,6 @@ def _hardtanh(x: Array, low: Any = -1, high: Any = 1, *, out: Array | None = Non
     if not kind_of(x.dtype).is_floating_point:
         low, high = int(low), int(high)  # whole numbers stay such
     return _clamp(x, low, high, out=out)
-
-
-agrees("nan_to_num", ops.nan_to_num, lies=seldom)
 
 
 @kernel("masked_fill.Scalar", "masked_fill.Tensor", lies=contiguous)

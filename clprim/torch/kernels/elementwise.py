@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 from functools import cache, lru_cache, wraps
 from typing import Any
 
@@ -14,8 +15,9 @@ from clprim.arrays.expressions import SIGNS, TRUTHS, statements
 from clprim.dtypes import adapted
 from clprim.functions.shape import broadcast_to
 from clprim.ops.elementwise.row import Row
-from clprim.ops.elementwise.table import PAIRS, ROWS
+from clprim.ops.elementwise.table import PAIRS, ROWS, SEVERAL
 from clprim.primitives.pointwise import Pointwise
+from clprim.torch.agreeing import family
 from clprim.torch.copying import cast, check_target
 from clprim.torch.layout import seldom, turned
 from clprim.torch.memory import Number, kind_of, numpy_dtype
@@ -103,6 +105,7 @@ def apply(
     return _pointwise(expr, of_arrays, dtype, preamble)(*values, out=out, shape=shape)
 
 
+@family("broadcast")
 def broadcast(function: Callable[..., Any]) -> Callable[..., Any]:
     """Lets arrays of an elementwise function have shapes that broadcast.
 
@@ -111,10 +114,12 @@ def broadcast(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def run(*args: Any, **options: Any) -> Any:
-        shapes = {a.shape for a in args if isinstance(a, Array)}
+        shapes = {a.shape for a in (*args, *options.values()) if isinstance(a, Array)}
         if len(shapes) > 1:
             shape = np.broadcast_shapes(*shapes)
             args = tuple([broadcast_to(a, shape) if isinstance(a, Array) else a for a in args])
+            for name, a in options.items():
+                options[name] = broadcast_to(a, shape) if isinstance(a, Array) else a
         return function(*args, **options)
 
     return run
@@ -145,19 +150,20 @@ def has_gradient(row: Row) -> bool:
     return bool(one) and overload(f"{row.torch}_backward") is not None
 
 
-def _unary(names: str, texts: tuple[str, str], keep: bool) -> None:
+def _unary(row: Row) -> None:
     """Registers an operator of one: strings of floats and of integers, which may be kept."""
+    names, texts, keep = row.torch, row.texts, bool(row.integers)
 
     @cache
     def operator(dtype: Any, stored: Any, default: torch.dtype) -> Pointwise:
         kind = kind_of(dtype)
-        if keep and kind is torch.bool and names in ("neg", "relu"):
+        if keep and kind is torch.bool and "sign" not in names:
             raise RuntimeError(f"{names}: not for tensors of bool")
         text = texts[keep and not kind.is_floating_point]
         result = stored or numpy_dtype(kind if keep or kind.is_floating_point else default)
         return _pointwise(as_given(text), (True,), result)
 
-    @kernel(*names.split(), out=True)
+    @kernel(*names.split(), out=True, record=row.name)
     def run(x: Array, *, out: Array | None = None) -> Any:
         if out is None:
             return operator(x.dtype, None, torch.get_default_dtype())(x)
@@ -168,33 +174,21 @@ def _unary(names: str, texts: tuple[str, str], keep: bool) -> None:
 def _truth(row: Row) -> None:
     floats, integers = map(as_given, row.texts)
 
-    @kernel(row.torch, lies=seldom)
+    @kernel(row.torch, lies=seldom, record=row.name)
     def run(x: Array) -> Any:
         return apply(floats if x.dtype.kind not in "biu" else integers, x, kind=torch.bool)
 
 
 for _row in ROWS.values():
+    if not _row.torch or len(_row.arrays) > 1 or _row.arithmetic == "invert":
+        continue
     if _row.truth:
         _truth(_row)
-    elif _row.torch and len(_row.arrays) == 1 and not has_gradient(_row):
-        _unary(_row.torch, _row.texts, keep=bool(_row.integers))
-_unary("rad2deg", ("typeof_y0 x = x0; y0 = x * (typeof_y0)57.29577951308232;",) * 2, keep=False)
-# Unlike NumPy's and that of `clprim.ops`, PyTorch's sign of NaN is 0.
-_unary("sgn sign", ("typeof_y0 x = x0; y0 = (x > 0) - (x < 0);",) * 2, keep=True)
+    elif not has_gradient(_row):
+        _unary(_row)
 
 
-@kernel("round.decimals", out=True)
-def _round(x: Array, *, decimals: int = 0, out: Array | None = None) -> Any:
-    kind = kind_of(x.dtype)
-    if not kind.is_floating_point:
-        if decimals < 0:
-            raise RuntimeError(f"round: whole numbers have no digits to round at {decimals}")
-        return apply("{a}", x, kind=kind, out=out)
-    expr = as_given(ROWS["round.down_to" if decimals < 0 else "round.up_to"].text())
-    return apply(expr, x, 10.0 ** abs(decimals), kind=kind, out=out)
-
-
-@kernel("bitwise_not", lies=seldom)
+@kernel(ROWS["invert"].torch, lies=seldom, record="invert")
 def _not(x: Array) -> Any:
     return apply("!{a}" if x.dtype == _BOOL else "~{a}", x, kind=kind_of(x.dtype))
 
@@ -218,13 +212,10 @@ def _beside(kind: torch.dtype, *values: Any) -> tuple[Any, ...]:
     )
 
 
-def _binary(
-    names: Sequence[str], sign: str, result: Callable[[Any], Any] | None = None
-) -> Callable[..., Any]:
-    """Registers an operator that C has a sign for, ``result`` from the common dtype."""
+def _binary(sign: str, result: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
+    """An operator that C has a sign for, ``result`` from the common dtype."""
     expr = typed(f"{{a}} {sign} {{b}}")
 
-    @kernel(*names, out=True)
     def run(a: Any, b: Any, *, out: Array | None = None) -> Any:
         kind = promoted(a, b)
         if result is not None:
@@ -262,19 +253,12 @@ def _plain_sum(sign: str) -> Callable[..., Any]:
     return tensor_form
 
 
-kernel("add.Tensor", out=True)(_plain_sum("+"))
-kernel("sub.Tensor", out=True)(_plain_sum("-"))
-kernel("add.Scalar", out=True)(_sum("+"))
-kernel("sub.Scalar", out=True)(_sum("-"))
-
-
-@kernel("rsub.Tensor", "rsub.Scalar", lies=turned)
 def _rsub(a: Any, b: Any, alpha: Any = 1) -> Any:
     kind = promoted(a, b)
     return apply(typed("{a} - {c} * {b}"), *_beside(kind, b, a, alpha), kind=kind)
 
 
-_div = _binary(("div.Tensor", "div.Scalar"), "/", result=floating)
+_div = _binary("/", result=floating)
 
 
 def _stated(name: str, a: Any, b: Any, kind: Any, out: Array | None = None) -> Any:
@@ -286,37 +270,37 @@ def _stated(name: str, a: Any, b: Any, kind: Any, out: Array | None = None) -> A
     return apply(_TWO + as_given(body), a, b, kind=kind, out=out)
 
 
-def _of_statements(name: str, *overloads: str) -> None:
-    @kernel(*overloads, out=True)
+def _of_statements(name: str) -> Callable[..., Any]:
     def run(a: Any, b: Any, *, out: Array | None = None) -> Any:
         kind = promoted(a, b)
         if name != "floor_divide":  # a quotient
             a, b = _beside(kind, a, b)
         return _stated(name, a, b, kind, out)
 
+    return run
 
-@kernel("div.Tensor_mode", "div.Scalar_mode", out=True)
+
 def _div_mode(a: Any, b: Any, *, rounding_mode: str | None = None, out: Array | None = None) -> Any:
     if rounding_mode is None:
         return _div(a, b, out=out)
     return _stated(f"{rounding_mode}_divide", a, b, promoted(a, b), out)
 
 
-def _of_row(row: Row) -> None:
-    """Registers an operator of two that is a string of `clprim.ops`."""
+def _of_row(row: Row) -> Callable[..., Any]:
+    """An operator of two that is a string of `clprim.ops`."""
 
     @cache
     def text(kind: torch.dtype) -> str:
         return _TWO + as_given(row.text(dtype=numpy_dtype(kind)))
 
-    @kernel(*row.torch.split(), out=True)
     def run(a: Any, b: Any, *, out: Array | None = None) -> Any:
         kind = promoted(a, b)
         kind = kind if row.integers else floating(kind)
         return apply(text(kind), *_beside(kind, a, b), kind=kind, out=out)
 
+    return run
 
-@kernel("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar", out=True)
+
 def _pow(a: Any, b: Any, *, out: Array | None = None) -> Any:
     kind = promoted(a, b)
     if kind.is_floating_point:
@@ -329,16 +313,16 @@ def _pow(a: Any, b: Any, *, out: Array | None = None) -> Any:
     return _stated("power", a, b, kind, out)
 
 
-def _logical(names: Sequence[str], sign: str) -> None:
+def _logical(sign: str) -> Callable[..., Any]:
     expr = f"({{a}} != 0) {sign} ({{b}} != 0)"
 
-    @kernel(*names, out=True)
     def run(a: Any, b: Any, *, out: Array | None = None) -> Any:
         return apply(expr, a, b, kind=torch.bool, out=out)
 
+    return run
 
-def _comparison(names: Sequence[str], sign: str) -> None:
-    @kernel(*names, out=True)
+
+def _comparison(sign: str) -> Callable[..., Any]:
     def run(a: Any, b: Any, *, out: Array | None = None) -> Any:
         kind = promoted(a, b)
         if kind is torch.bool:
@@ -346,6 +330,8 @@ def _comparison(names: Sequence[str], sign: str) -> None:
         c = _C_TYPES[kind]
         expr = f"y0 = ({c}){{a}} {sign} ({c}){{b}};"
         return apply(expr, *_beside(kind, a, b), kind=torch.bool, out=out)
+
+    return run
 
 
 _C_TYPES = {
@@ -362,17 +348,51 @@ _C_TYPES = {
     torch.uint32: "uint",
     torch.uint64: "ulong",
 }
-for _row in PAIRS:
-    _names = _row.torch.split()
-    if not _names:
-        continue
-    if not _row.arithmetic:
-        _of_row(_row)
-    elif _row.arithmetic in SIGNS:
-        _binary(_names, SIGNS[_row.arithmetic])
-    elif _row.arithmetic not in TRUTHS:
-        _of_statements(_row.arithmetic, *_names)
-    elif _row.arithmetic.startswith("logical"):
-        _logical(_names, TRUTHS[_row.arithmetic])
+
+
+def _of_pair(row: Row) -> Callable[[str], Callable[..., Any]]:
+    """What computes the overloads of a row of two operands."""
+    name = row.arithmetic
+    special = {
+        "add": {"Tensor": _plain_sum("+"), "Scalar": _sum("+")},
+        "subtract": {"Tensor": _plain_sum("-"), "Scalar": _sum("-")},
+        "divide": {"Tensor": _div, "Scalar": _div},
+        "power": dict.fromkeys(("Tensor_Tensor", "Tensor_Scalar", "Scalar"), _pow),
+    }
+    if name in special:
+        return lambda which: special[name].get(which, _div_mode)
+    if not name:
+        run = _of_row(row)
+    elif name in SIGNS:
+        run = _binary(SIGNS[name])
+    elif name not in TRUTHS:
+        run = _of_statements(name)
     else:
-        _comparison(_names, TRUTHS[_row.arithmetic])
+        run = (_logical if name.startswith("logical") else _comparison)(TRUTHS[name])
+    return lambda _: run
+
+
+def _several(row: Row) -> Callable[..., Any]:
+    """A row of three operands and a number, each of which may be a number of the CPU."""
+    text = as_given(row.text())
+    for name, letter in zip(("x0", "x1", "x2", "w0"), "abcd", strict=True):
+        text = re.sub(rf"\b{name}\b", f"{{{letter}}}", text)
+
+    def run(a: Any, b: Any, c: Any, *, value: Any = 1, out: Array | None = None) -> Any:
+        if not row.numbers:
+            return apply(text, a, b, c, kind=promoted(a, b), out=out)
+        return apply(text, a, b, c, value, kind=promoted(a, b, c), out=out)
+
+    return run
+
+
+for _row in (row for row in PAIRS if row.torch):
+    _computed = _of_pair(_row)
+    for _name in _row.torch.split():
+        if _name.startswith("rsub"):
+            kernel(_name, lies=turned, record=_row.name)(_rsub)
+        else:
+            kernel(_name, out=True, record=_row.name)(_computed(_name.partition(".")[2]))
+for _row in SEVERAL:
+    for _name in _row.torch.split():
+        kernel(_name, out=True, record=_row.name)(_several(_row))

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from clprim import ops
 from clprim.arrays.array import Array
 from clprim.dtypes import adapted
 from clprim.ops.elementwise.row import gradient
 from clprim.ops.elementwise.table import ROWS
-from clprim.torch.agreeing import agrees
 from clprim.torch.kernels.elementwise import apply, as_given, broadcast
 from clprim.torch.layout import elementwise, seldom
 from clprim.torch.memory import kind_of
@@ -34,13 +32,6 @@ def _hardshrink_backward(grad: Array, x: Array, lambd: Any) -> Any:
     return gradient(ROWS["hardshrink"])(x, adapted(lambd, x.dtype), grad=grad)
 
 
-@kernel("softshrink", lies=seldom)
-def _softshrink(x: Array, lambd: Any = 0.5) -> Any:
-    if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
-    return ops.softshrink(x, lambd)
-
-
 @kernel("_prelu_kernel", lies=seldom)
 def _prelu(x: Array, weight: Array) -> Any:
     return apply(_PRELU, x, weight, kind=kind_of(x.dtype))
@@ -50,7 +41,3 @@ def _prelu(x: Array, weight: Array) -> Any:
 @broadcast
 def _prelu_backward(grad: Array, x: Array, weight: Array) -> Any:
     return gradient(ROWS["prelu"], ("x0", "x1"))(x, weight, grad=grad)
-
-
-agrees("glu", ops.glu, lies=None)
-agrees("logit_backward", broadcast(ops.logit_backward), lies=None)

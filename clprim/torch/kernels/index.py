@@ -12,7 +12,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import full
 from clprim.torch import private
-from clprim.torch.agreeing import agrees, line
+from clprim.torch.agreeing import line
 from clprim.torch.copying import duplicate
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import contiguous, in_order, like
@@ -20,10 +20,6 @@ from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 _MASKS = (torch.bool, torch.uint8)
-
-
-for _name in ("sort", "sort.stable"):
-    agrees(_name, ops.sort, lies=like(0), stable=True)
 
 
 @kernel("nonzero")

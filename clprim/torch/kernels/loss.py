@@ -11,32 +11,27 @@ import torch
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import full
-from clprim.torch.agreeing import REDUCTIONS, agrees
+from clprim.torch.agreeing import family
 from clprim.torch.copying import cast, check_target
 from clprim.torch.kernels.elementwise import apply, promoted
-from clprim.torch.layout import Rule, contiguous, elementwise, seldom
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 
-def _softmax(name: str, slope: Rule) -> None:
-    forward: Callable[..., Any] = getattr(ops, name)
-    backward: Callable[..., Any] = getattr(ops, f"{name}_backward")
-
-    @kernel(f"_{name}", lies=contiguous)
+@family("of_rows")
+def _of_rows(forward: Callable[..., Any]) -> Callable[..., Any]:
     def run(x: Array, dim: int, half_to_float: bool) -> Any:
-        x = cast(x, torch.float32) if half_to_float else x
-        return forward(x, dim) if x.ndim else forward(x.reshape(1), 0).reshape(())
+        return forward(cast(x, torch.float32) if half_to_float else x, dim)
 
-    @kernel(f"_{name}_backward_data", lies=slope)
-    def gradient(grad: Array, output: Array, dim: int, input_dtype: torch.dtype) -> Any:
-        if not grad.ndim:
-            return cast(backward(grad.reshape(1), output.reshape(1), 0).reshape(()), input_dtype)
-        return cast(backward(grad, output, dim), input_dtype)
+    return run
 
 
-_softmax("softmax", contiguous)
-_softmax("log_softmax", elementwise)
+@family("of_rows_gradient")
+def _of_rows_gradient(backward: Callable[..., Any]) -> Callable[..., Any]:
+    def run(grad_output: Array, output: Array, dim: int, input_dtype: torch.dtype) -> Any:
+        return cast(backward(grad_output, output, dim), input_dtype)
+
+    return run
 
 
 def _total_weight(x: Array, target: Array, weight: Array | None, ignore_index: int) -> Any:
@@ -55,68 +50,70 @@ def _rows(x: Array, target: Array) -> tuple[Array, Array]:
     return (x, target) if x.ndim > 1 else (x.reshape(1, -1), target.reshape(1))
 
 
-@kernel("nll_loss_forward", "nll_loss2d_forward")
-def _nll(x: Array, target: Array, weight: Any, reduction: int, ignore_index: int) -> Any:
-    how = REDUCTIONS[reduction]
-    rows, labels = _rows(x, target)
-    found = ops.nll_loss(rows, labels, weight, ignore_index=ignore_index, reduction=how)
-    found = found.reshape(target.shape if how == "none" else ())
-    if how == "none":
-        return found, full((), 0.0, x.dtype)
-    return found, _total_weight(x, target, weight, ignore_index)
+@family("of_classes")
+def _nll(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """The loss, and what it was divided by, of rows of classes or one."""
+
+    def run(
+        input: Array, target: Array, weight: Any = None, reduction: Any = 1, ignore_index: int = 0
+    ) -> Any:
+        rows, labels = _rows(input, target)
+        how = {"ignore_index": ignore_index, "reduction": reduction}
+        found = forward(rows, labels, weight, **how)
+        if reduction == "none":
+            return found.reshape(target.shape), full((), 0.0, input.dtype)
+        return found.reshape(()), _total_weight(input, target, weight, ignore_index)
+
+    return run
 
 
-@kernel("nll_loss_backward", "nll_loss2d_backward")
-def _nll_backward(
-    grad: Array,
-    x: Array,
-    target: Array,
-    weight: Any,
-    reduction: int,
-    ignore_index: int,
-    total_weight: Array,
-) -> Any:
-    how = REDUCTIONS[reduction]
-    rows, labels = _rows(x, target)
-    grad = grad.reshape(labels.shape) if how == "none" else grad
-    found = ops.nll_loss_backward(
-        grad, rows, labels, weight, ignore_index=ignore_index, reduction=how
-    )
-    return found.reshape(x.shape)
+@family("of_classes_gradient")
+def _nll_gradient(backward: Callable[..., Any]) -> Callable[..., Any]:
+    def run(
+        grad_output: Array,
+        input: Array,
+        target: Array,
+        weight: Any = None,
+        reduction: Any = 1,
+        ignore_index: int = 0,
+    ) -> Any:
+        rows, labels = _rows(input, target)
+        grad = grad_output.reshape(labels.shape) if reduction == "none" else grad_output
+        how = {"ignore_index": ignore_index, "reduction": reduction}
+        return backward(grad, rows, labels, weight, **how).reshape(input.shape)
+
+    return run
 
 
-def _of_one_dtype(name: str) -> None:
-    """Registers a loss of elements: of mixed dtypes it is in that of PyTorch's promotion."""
-    forward: Callable[..., Any] = getattr(ops, name)
+@family("promoted")
+def _promoted(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """A loss of elements: of mixed dtypes it is in that of PyTorch's promotion."""
 
     @wraps(forward)
-    def run(input: Array, target: Array, *args: Any, **options: Any) -> Any:
+    def run(*, input: Array, target: Array, **options: Any) -> Any:
         if input.dtype == target.dtype:
-            return forward(input, target, *args, **options)
+            return forward(input, target, **options)
         kind, own = promoted(input, target), kind_of(input.dtype)
-        found = forward(cast(input, kind), cast(target, kind), *args, **options)
-        if name != "huber_loss":
+        found = forward(cast(input, kind), cast(target, kind), **options)
+        if forward.__name__ != "huber_loss":
             return found
         check_target(kind, input)  # PyTorch stores it in the input's dtype
         return cast(found, own)
 
-    agrees(name, run, lies=seldom)
-    agrees(f"{name}_backward", getattr(ops, f"{name}_backward"), lies=None)
+    return run
 
 
-for _name in ("mse_loss", "smooth_l1_loss", "huber_loss"):
-    _of_one_dtype(_name)
+@family("weighted")
+def _weighted(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """A loss in the input's dtype, whatever those of targets and weights."""
 
+    @wraps(forward)
+    def run(*, input: Array, target: Array, weight: Any = None, **options: Any) -> Any:
+        kind = kind_of(input.dtype)
+        weight = None if weight is None else cast(weight, kind)
+        return forward(input, cast(target, kind), weight, **options)
 
-@wraps(ops.binary_cross_entropy)
-def _cross_entropy(input: Array, target: Array, weight: Any = None, **options: Any) -> Any:
-    kind = kind_of(input.dtype)  # the result's, whatever the weight's
-    weight = None if weight is None else cast(weight, kind)
-    return ops.binary_cross_entropy(input, cast(target, kind), weight, **options)
-
-
-agrees("binary_cross_entropy", _cross_entropy, lies=seldom)
-agrees("binary_cross_entropy_backward", ops.binary_cross_entropy_backward, lies=None)
+    return run
 
 
 @kernel("_ctc_loss", "_ctc_loss.Tensor")
@@ -131,13 +128,3 @@ def _ctc(
     # PyTorch keeps the probabilities of paths for its gradient, which finds them again here.
     given = (x, targets, input_lengths, target_lengths, blank)
     return ops.ctc_loss(*given, reduction="none"), full((0,), 0, x.dtype)
-
-
-for _form in ("", ".Tensor"):
-    agrees(
-        f"_ctc_loss_backward{_form}",
-        ops.ctc_loss_backward,
-        lies=None,
-        without="neg_log_likelihood log_alpha",
-        reduction="none",
-    )

@@ -6,24 +6,13 @@ from typing import Any
 
 from clprim import ops
 from clprim.arrays.array import Array
-from clprim.arrays.creation import full
-from clprim.torch.agreeing import REDUCTIONS, agrees
+from clprim.torch.agreeing import REDUCTIONS
 from clprim.torch.table import kernel
 
 
 def _rows(x: Array) -> Array:
     """One row of classes, or one class, as a batch of one."""
     return x if x.ndim > 1 else x.reshape(1, -1)
-
-
-@kernel("multi_margin_loss")
-def _multi_margin(
-    x: Array, target: Array, p: Any = 1, margin: Any = 1, weight: Any = None, reduction: int = 1
-) -> Any:
-    how = REDUCTIONS[reduction]
-    labels = target.reshape(-1)
-    found = ops.multi_margin_loss(_rows(x), labels, p, margin, weight, reduction=how)
-    return found.reshape(target.shape if how == "none" else ())
 
 
 @kernel("multi_margin_loss_backward")
@@ -42,15 +31,6 @@ def _multi_margin_backward(
     return found.reshape(x.shape)
 
 
-@kernel("multilabel_margin_loss_forward")
-def _multilabel_margin(x: Array, target: Array, reduction: int) -> Any:
-    how = REDUCTIONS[reduction]
-    found = ops.multilabel_margin_loss(_rows(x), _rows(target), reduction=how)
-    found = found if found.ndim and target.ndim > 1 else found.reshape(())
-    # PyTorch keeps which classes are targets for its gradient, which finds them again here.
-    return found, full((0,), 0, x.dtype)
-
-
 @kernel("multilabel_margin_loss_backward")
 def _multilabel_margin_backward(
     grad: Array, x: Array, target: Array, reduction: int, is_target: Any
@@ -59,6 +39,3 @@ def _multilabel_margin_backward(
     grad = grad.reshape(-1) if how == "none" else grad
     found = ops.multilabel_margin_loss_backward(grad, _rows(x), _rows(target), reduction=how)
     return found.reshape(x.shape)
-
-
-agrees("_pdist_backward", ops.pdist_backward, lies=None, without="pdist")

@@ -11,7 +11,6 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.ops.shared.sums import products
-from clprim.torch.agreeing import agrees
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.kernels.reduction import wide
 from clprim.torch.layout import contiguous, of_two
@@ -77,19 +76,6 @@ def _batch_norm_backward(
     return ops.batch_norm_backward(
         grad, x, weight, save_mean, save_invstd, training=train, output_mask=mask
     )
-
-
-@kernel("native_layer_norm", lies=contiguous)
-def _layer_norm(x: Array, shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Any:
-    y, mean, invstd = ops.layer_norm(x, tuple(shape), weight, bias, eps, return_stats=True)
-    table = x.shape[: x.ndim - len(shape)] + (1,) * len(shape)
-    return y, mean.reshape(table), invstd.reshape(table)
-
-
-agrees("native_layer_norm_backward", ops.layer_norm_backward, without="bias")
-_SIZES: dict[str, Any] = {"without": "N C HxW", "names": {"group": "num_groups"}}
-agrees("native_group_norm", ops.group_norm, lies=None, return_stats=True, **_SIZES)
-agrees("native_group_norm_backward", ops.group_norm_backward, lies=_SLOPES, **_SIZES)
 
 
 @kernel("_weight_norm_interface")

@@ -12,7 +12,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import empty, full
 from clprim.torch.agreeing import line
 from clprim.torch.copying import cast, duplicate
-from clprim.torch.kernels.elementwise import apply, promoted
+from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import contiguous, like
 from clprim.torch.memory import counted
 from clprim.torch.table import kernel
@@ -94,46 +94,6 @@ def _unique(
 @kernel("_unique")
 def _unique_values(x: Array, sorted: bool = True, return_inverse: bool = False) -> Any:
     return _unique(x, sorted, return_inverse)[:2]
-
-
-@kernel("bucketize.Scalar")
-def _bucketize_number(value: Any, edges: Array, **options: Any) -> Any:
-    return ops.bucketize(full((), value, edges.dtype), edges, **options)
-
-
-def _isin(elements: Array, wanted: Array, invert: bool) -> Any:
-    kind = promoted(elements, wanted)
-    kind = torch.uint8 if kind is torch.bool else kind
-    if not wanted.size or not elements.size:
-        return full(elements.shape, invert, np.dtype(np.bool_))
-    ordered = ops.sort(_flat(cast(wanted, kind)), 0)[0]
-    given = cast(elements, kind)
-    place = ops.searchsorted(ordered, given)
-    last = ordered.size - 1
-    expr = f"at_{{c}}({{b}} > {last} ? {last} : {{b}}) {'!=' if invert else '=='} {{a}}"
-    return apply(expr, given, place, ordered, kind=torch.bool)
-
-
-@kernel("isin.Tensor_Tensor")
-def _isin_tensor(
-    elements: Array, wanted: Array, *, assume_unique: bool = False, invert: bool = False
-) -> Any:
-    return _isin(elements, wanted, invert)
-
-
-@kernel("isin.Tensor_Scalar")
-def _isin_number(
-    elements: Array, wanted: Any, *, assume_unique: bool = False, invert: bool = False
-) -> Any:
-    return apply("{a} != {b}" if invert else "{a} == {b}", elements, wanted, kind=torch.bool)
-
-
-@kernel("isin.Scalar_Tensor")
-def _number_isin(
-    element: Any, wanted: Array, *, assume_unique: bool = False, invert: bool = False
-) -> Any:
-    found = ops.any(apply("{b} == {a}", element, wanted, kind=torch.bool))
-    return apply("!{a}", found, kind=torch.bool) if invert else found
 
 
 @kernel("repeat_interleave.Tensor")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from itertools import pairwise
 from typing import Any
 
@@ -11,10 +12,11 @@ import torch
 
 from clprim import ops
 from clprim.arrays.array import Array
-from clprim.arrays.creation import empty, zeros
+from clprim.arrays.creation import zeros
+from clprim.errors import ShapeError
 from clprim.ops.shared.sums import products
 from clprim.torch import private
-from clprim.torch.kernels.elementwise import apply, promoted
+from clprim.torch.agreeing import family
 from clprim.torch.layout import contiguous, format_of
 from clprim.torch.memory import numpy_dtype
 from clprim.torch.table import kernel
@@ -114,50 +116,24 @@ def _addmm(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> 
     return _wrapped(ops.addmm(old, a, b, beta=beta, alpha=alpha), a)
 
 
-@kernel("baddbmm")
-def _baddbmm(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    _check_matrices(a, b)
-    return _wrapped(ops.baddbmm(old, a, b, beta=beta, alpha=alpha), a)
+@family("wrapped")
+def _added(operator: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(operator)
+    def run(a: Array, **values: Any) -> Any:
+        try:
+            return _wrapped(operator(a=a, **values), a)
+        except ShapeError as error:
+            raise RuntimeError(str(error)) from None
 
-
-@kernel("addmv")
-def _addmv(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    return _wrapped(ops.addmv(old, a, b, beta=beta, alpha=alpha), a)
-
-
-@kernel("addbmm")
-def _addbmm(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
-        raise RuntimeError(f"addbmm: batches of shapes {_sizes(a)} and {_sizes(b)} do not match")
-    return _wrapped(ops.addbmm(old, a, b, beta=beta, alpha=alpha), a)
-
-
-@kernel("linalg_cross")
-def _cross(a: Array, b: Array, *, dim: int = -1) -> Any:
-    kind = promoted(a, b)
-    shape = np.broadcast_shapes(a.shape, b.shape)
-    if a.ndim != b.ndim or shape[dim] != 3 or a.shape[dim] != 3 or b.shape[dim] != 3:
-        raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. Got {a.shape} and {b.shape}"
-        )
-    found = empty(shape, numpy_dtype(kind))
-
-    def part(x: Array, n: int) -> Any:
-        return x[(slice(None),) * (dim % x.ndim) + (n % 3,)]
-
-    for n in range(3):
-        given = part(a, n + 1), part(b, n + 2), part(a, n + 2), part(b, n + 1)
-        apply("{a} * {b} - {c} * {d}", *given, kind=kind, out=part(found, n))
-    return found
+    return run
 
 
 # --- convolutions --------------------------------------------------------------------------------
 
-# By the number of dimensions of x.
-_FORWARD: dict[int, Any] = {3: ops.conv1d, 4: ops.conv2d, 5: ops.conv3d}
-_TRANSPOSED = {3: ops.conv_transpose1d, 4: ops.conv_transpose2d, 5: ops.conv_transpose3d}
-_INPUT = {3: ops.conv1d_input, 4: ops.conv2d_input, 5: ops.conv3d_input}
-_WEIGHT = {3: ops.conv1d_weight, 4: ops.conv2d_weight, 5: ops.conv3d_weight}
+
+def _of_rank(name: str, x: Array) -> Any:
+    """The operator of a convolution's rank."""
+    return getattr(ops, name.format(x.ndim - 2))
 
 
 def _settings(x: Array, stride: Any, padding: Any, dilation: Any, groups: int) -> dict[str, Any]:
@@ -183,8 +159,10 @@ def _convolution(
     options = _settings(x, stride, padding, dilation, groups)
     if transposed:
         more = tuple(output_padding)
-        return _wrapped(_TRANSPOSED[x.ndim](x, w, bias, output_padding=more, **options), x)
-    return _wrapped(_FORWARD[x.ndim](x, w, bias, **options), x)
+        return _wrapped(
+            _of_rank("conv_transpose{}d", x)(x, w, bias, output_padding=more, **options), x
+        )
+    return _wrapped(_of_rank("conv{}d", x)(x, w, bias, **options), x)
 
 
 def _as_input(grad: Array, x: Array, w: Array, options: dict[str, Any]) -> Array:
@@ -225,14 +203,14 @@ def _convolution_backward(
         grad = _as_input(grad, x, w, options)
     if mask[0]:
         if transposed:
-            dx = _FORWARD[x.ndim](grad, w, **options)
+            dx = _of_rank("conv{}d", x)(grad, w, **options)
         else:
-            dx = _INPUT[x.ndim](x.shape, w, grad, **options)
+            dx = _of_rank("conv{}d_input", x)(x.shape, w, grad, **options)
     if mask[1]:
         if transposed:
-            dw = _WEIGHT[x.ndim](grad, w.shape, x, **options)
+            dw = _of_rank("conv{}d_weight", x)(grad, w.shape, x, **options)
         else:
-            dw = _WEIGHT[x.ndim](x, w.shape, grad, **options)
+            dw = _of_rank("conv{}d_weight", x)(x, w.shape, grad, **options)
     return dx, dw, db
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache, partial, wraps
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, value_dtype
 from clprim.primitives.reduction import Reduction
-from clprim.torch.agreeing import axes_of
+from clprim.torch.agreeing import axes_of, family
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply, floating
 from clprim.torch.layout import contiguous
@@ -35,57 +36,60 @@ def sum_dtype(x: Array, dtype: torch.dtype | None) -> Any:
     return numpy_dtype(dtype)
 
 
-def _added_up(name: str, along: str) -> None:
-    operator: Callable[..., Any] = getattr(ops, name)
-
-    @kernel(name, along)
-    def run(
-        x: Array, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
-    ) -> Any:
-        keep = keepdim and x.ndim > 0
-        return operator(x, axes_of(x, dim), keepdims=keep, dtype=sum_dtype(x, dtype))
+def _first(operator: Callable[..., Any]) -> str:
+    """The name of an operator's array."""
+    return next(iter(inspect.signature(operator).parameters))
 
 
-_added_up("sum", "sum.dim_IntList")
-_added_up("prod", "prod.dim_int")
-_added_up("nansum", "nansum")
+@family("int64")
+def _int64(operator: Callable[..., Any]) -> Callable[..., Any]:
+    """Whole numbers are added up, or multiplied, in int64."""
+    name = _first(operator)
+
+    @wraps(operator)
+    def run(**values: Any) -> Any:
+        values.setdefault("dtype", sum_dtype(values[name], None))
+        return operator(**values)
+
+    return run
 
 
-@kernel("mean")
-def _mean_all(x: Array, *, dtype: torch.dtype | None = None) -> Any:
-    return _mean(x, None, dtype=dtype)
+@family("real")
+def _real(operator: Callable[..., Any]) -> Callable[..., Any]:
+    """Whole numbers are taken for ones of the default dtype."""
+    name = _first(operator)
+
+    @wraps(operator)
+    def run(**values: Any) -> Any:
+        x = values.pop(name)
+        return operator(cast(x, floating(kind_of(x.dtype))), **values)
+
+    return run
 
 
-@kernel("mean.dim")
-def _mean(x: Array, dim: Any, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
-    kind = dtype or kind_of(x.dtype)
-    if not kind.is_floating_point:
-        raise RuntimeError(
-            f"mean(): could not infer output dtype. Input dtype must be either a floating point or "
-            f"complex dtype. Got: {kind}"
-        )
-    wanted = None if dtype is None else numpy_dtype(dtype)
-    return ops.mean(x, axes_of(x, dim), keepdims=keepdim and x.ndim > 0, dtype=wanted)
+@family("mean")
+def _mean(operator: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(operator)
+    def run(x: Array, **values: Any) -> Any:
+        dtype = values.get("dtype", x.dtype)
+        if dtype.kind in "biu":
+            raise RuntimeError(
+                "mean(): could not infer output dtype. Input dtype must be either a floating "
+                f"point or complex dtype. Got: {kind_of(dtype)}"
+            )
+        return operator(x, **values)
+
+    return run
 
 
-def _truth(name: str) -> None:
-    operator: Callable[..., Any] = getattr(ops, name)
-
-    def result(x: Array, found: Any) -> Any:
+@family("truth")
+def _truth(operator: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(operator)
+    def run(x: Array, **values: Any) -> Any:
+        found = operator(x, **values)
         return cast(found, torch.uint8) if x.dtype == np.uint8 else found
 
-    @kernel(name)
-    def whole(x: Array) -> Any:
-        return result(x, operator(x))
-
-    @kernel(f"{name}.dim", f"{name}.dims")
-    def along(x: Array, dim: Any = None, keepdim: bool = False) -> Any:
-        axes = axes_of(x, dim)
-        return result(x, operator(x, axes, keepdims=keepdim and x.ndim > 0))
-
-
-_truth("any")
-_truth("all")
+    return run
 
 
 @kernel("equal")
@@ -106,12 +110,6 @@ def _with_position(value: Callable[..., Any], place: Callable[..., Any]) -> Call
 
 kernel("max.dim")(_with_position(ops.amax, ops.argmax))
 kernel("min.dim")(_with_position(ops.amin, ops.argmin))
-
-
-@kernel("logsumexp")
-def _logsumexp(x: Array, dim: Any, keepdim: bool = False) -> Any:
-    x = cast(x, floating(kind_of(x.dtype)))
-    return ops.logsumexp(x, axes_of(x, dim), keepdims=keepdim and x.ndim > 0)
 
 
 @kernel("linalg_vector_norm")

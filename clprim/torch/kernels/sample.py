@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,9 @@ import torch
 
 from clprim import ops
 from clprim.arrays.array import Array
+from clprim.torch.agreeing import family
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import apply
-from clprim.torch.layout import format_of
-from clprim.torch.table import kernel
 
 
 def _part(x: Array, size: Sequence[int]) -> Any:
@@ -33,46 +32,54 @@ def _whole(grad: Array, sizes: tuple[int, ...]) -> Any:
     return ops.pad(grad, [n for d in reversed(missing) for n in (0, d)]) if any(missing) else grad
 
 
-def _resized(name: str, mode: str, aligned: bool = False, antialias: bool = False) -> None:
-    """Registers an interpolation; PyTorch passes alignment first where a mode has it."""
+def _scale_of(rank: int, align: bool | None, scales: dict[str, Any]) -> Any:
+    """A scale that was given decides where pixels are read; the size then follows from it."""
+    names = ("scales", "scales_d", "scales_h", "scales_w")
+    found = tuple(scales[name] for name in names if name in scales)
+    return found if len(found) == rank and not align else None
 
-    def scale_of(scales: Sequence[Any], align: bool | None) -> Any:
-        # A scale that was given decides where pixels are read; the size then follows from it.
-        return tuple(scales) if scales and None not in scales and not align else None
 
-    @kernel(name, lies=format_of(0))
-    def run(x: Array, size: Sequence[int], *rest: Any) -> Any:
+@family("resized")
+def _resized(interpolate: Callable[..., Any]) -> Callable[..., Any]:
+    def run(
+        x: Array,
+        output_size: Sequence[int],
+        align_corners: bool | None = None,
+        *,
+        mode: str,
+        antialias: bool = False,
+        **scales: Any,
+    ) -> Any:
+        how: dict[str, Any] = {"mode": mode, "antialias": antialias}
         if x.dtype == np.uint8 and mode in ("bilinear", "bicubic"):
             # PyTorch's pixels: mixed as numbers, then rounded to what a byte holds.
-            mixed = run(cast(x, torch.float32), size, *rest)
+            wide = cast(x, torch.float32)
+            mixed = run(wide, output_size, align_corners, **how, **scales)
             return apply("clamp(floor({a} + 0.5f), 0.0f, 255.0f)", mixed, kind=torch.uint8)
-        align, scales = (rest[0], rest[1:]) if aligned else (None, rest)
-        scale = scale_of(scales, align)
-        if scale is not None:
-            found = ops.interpolate(
-                x, None, scale, mode, align, recompute_scale_factor=False, antialias=antialias
-            )
-            return _part(found, size)
-        return ops.interpolate(x, tuple(size), None, mode, align, antialias=antialias)
+        how["align_corners"], rank = align_corners, x.ndim - 2
+        scale = _scale_of(rank, align_corners, scales)
+        if scale is None:
+            return interpolate(x, tuple(output_size), None, **how)
+        return _part(interpolate(x, None, scale, recompute_scale_factor=False, **how), output_size)
 
-    @kernel(f"{name}_backward", lies=format_of(0))
-    def gradient(grad: Array, size: Sequence[int], input_size: Sequence[int], *rest: Any) -> Any:
-        align, scales = (rest[0], rest[1:]) if aligned else (None, rest)
-        scale = scale_of(scales, align)
+    return run
+
+
+@family("resized_gradient")
+def _resized_gradient(backward: Callable[..., Any]) -> Callable[..., Any]:
+    def run(
+        grad_output: Array,
+        input_size: Sequence[int],
+        align_corners: bool | None = None,
+        *,
+        mode: str,
+        antialias: bool = False,
+        **scales: Any,
+    ) -> Any:
+        grad, scale = grad_output, _scale_of(len(input_size) - 2, align_corners, scales)
         if scale is not None:
             sizes = (math.floor(n * s) for n, s in zip(input_size[2:], scale, strict=True))
             grad = _whole(grad, tuple(sizes))
-        return ops.interpolate_backward(
-            grad, tuple(input_size), scale, mode, align, antialias=antialias
-        )
+        return backward(grad, tuple(input_size), scale, mode, align_corners, antialias=antialias)
 
-
-for _n in (1, 2, 3):
-    _resized(f"upsample_nearest{_n}d", "nearest")
-    _resized(f"_upsample_nearest_exact{_n}d", "nearest-exact")
-_resized("upsample_linear1d", "linear", aligned=True)
-_resized("upsample_bilinear2d", "bilinear", aligned=True)
-_resized("upsample_trilinear3d", "trilinear", aligned=True)
-_resized("upsample_bicubic2d", "bicubic", aligned=True)
-_resized("_upsample_bilinear2d_aa", "bilinear", aligned=True, antialias=True)
-_resized("_upsample_bicubic2d_aa", "bicubic", aligned=True, antialias=True)
+    return run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ import torch
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.torch import private
-from clprim.torch.agreeing import agrees
+from clprim.torch.agreeing import family
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import promoted
 from clprim.torch.layout import contiguous, format_of, like
@@ -56,20 +56,12 @@ def _repeat(x: Array, repeats: Sequence[int]) -> Any:
     return ops.repeat(x, *repeats)
 
 
-agrees("constant_pad_nd", ops.pad, lies=format_of(0))
+@family("pad_gradient")
+def _pad_gradient(backward: Callable[..., Any]) -> Callable[..., Any]:
+    def run(grad: Array, x: Array, padding: Sequence[int], *, mode: str) -> Any:
+        return backward(grad, x.shape, tuple(padding), mode)
 
-
-def _padding(mode: str, name: str, dimensions: int) -> None:
-    agrees(f"{name}_pad{dimensions}d", ops.pad, lies=format_of(0), mode=mode)
-
-    @kernel(f"{name}_pad{dimensions}d_backward", lies=format_of(1))
-    def gradient(grad: Array, x: Array, padding: Sequence[int]) -> Any:
-        return ops.pad_backward(grad, x.shape, tuple(padding), mode)
-
-
-for _dimensions in (1, 2, 3):
-    _padding("reflect", "reflection", _dimensions)
-    _padding("replicate", "replication", _dimensions)
+    return run
 
 
 def _fake_padding_gradient(_: Any, grad: torch.Tensor, x: torch.Tensor, *rest: Any) -> Any:
@@ -88,6 +80,3 @@ def _gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> A
         found = ops.gather(x.reshape(-1), 0, counted(index.reshape(-1)))
         return found.reshape(index.shape)
     return ops.gather(x, dim, counted(index))
-
-
-agrees("embedding", ops.embedding, without="padding_idx scale_grad_by_freq sparse")
