@@ -135,7 +135,8 @@ class Rewrite:
 
         # Of several makers the last one: what the others make is there then.
         for maker, k in sorted(self.lone_makers(n), reverse=True):
-            found = made(maker, k)
+            whole = sum(w.size for w in self.node(maker).writes) == node.reads[k].size
+            found = made(maker, k) if whole else None
             if found is not None:
                 self.join(maker, n, found)
                 return True
