@@ -6,7 +6,6 @@ in registers; depthwise/channels.cl.jinja draws it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -33,11 +32,8 @@ from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.depthwise.registers import MOST_SUMS
 from clprim.plan.kernel import KernelPlan, Plan, power_of_two
 from clprim.plan.machine import ITEMS, LAUNCH, near
-from clprim.plan.strategy import Example, Strategy
+from clprim.plan.strategy import CANDIDATES, Example, Strategy
 from clprim.traits import DeviceTraits
-
-# Tiles worth compiling, rows × columns.
-_SHAPES = ((7, 2), (4, 4), (2, 14), (2, 8), (2, 7), (2, 4), (1, 14), (1, 8), (1, 7))
 
 
 @dataclass(frozen=True)
@@ -67,7 +63,7 @@ def _applicable(what: Depthwise, traits: DeviceTraits) -> bool:
 
 def _tile(what: Depthwise, traits: DeviceTraits) -> ChannelsTile:
     """Returns the rule's tile."""
-    rows, columns = _shape(what, unrolls(what.rows, what.columns), traits)
+    rows, columns = _shapes(what, traits)[0]
     vectors = -(-what.channels // _width(what, traits))
     below = (rows + what.rows.kernel) * (columns + what.columns.kernel)
     a_vector = below * _width(what, traits) * what.x.dtype.itemsize
@@ -146,15 +142,15 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> Plan:
 
 def _width(what: Depthwise, traits: DeviceTraits) -> int:
     """Lanes of a vector: what a register has, or the largest power of two that channels fill."""
-    most = max(1, min(16, traits.vector_bytes // what.value.itemsize, what.channels))
+    most = max(1, min(traits.lanes(what.value.itemsize), what.channels))
     largest = power_of_two(most)
     return largest if largest == most else largest // 2
 
 
-def _shape(what: Depthwise, unrolled: bool, traits: DeviceTraits) -> tuple[int, int]:
-    """Rows and columns of a tile: those with the fewest products and loads."""
-    if not unrolled:
-        return 1, 8
+def _shapes(what: Depthwise, traits: DeviceTraits) -> list[tuple[int, int]]:
+    """Rows and columns of tiles, those with the fewest products and loads first."""
+    if not unrolls(what.rows, what.columns):
+        return [(1, 8)]
     h, v = what.rows, what.columns
     taps = h.kernel * v.kernel
 
@@ -171,11 +167,14 @@ def _shape(what: Depthwise, unrolled: bool, traits: DeviceTraits) -> tuple[int, 
         spilled = max(0, rows * columns - MOST_SUMS)
         return tiles * ((rows * columns + spilled) * products + below + taps)
 
-    fitting = [s for s in _SHAPES if _fits(ChannelsTile(*s, 1, 1), what, traits)]
+    most = _most_sums(traits)
+    down, across = (h.stride, v.stride) if what.adjoint else (1, 1)
     if what.adjoint and passes_cache(what, traits):
         # Streaming stores of large tiles are to many places of memory at once.
-        return min(fitting, key=math.prod)
-    return min(fitting, key=cost)
+        return [(down, 2 * across)]
+    rows = range(most // down * down, 0, -down)
+    every = [(r, c) for r in rows for c in range(across, most // r + 1, across)]
+    return sorted(every, key=cost)
 
 
 def _most_sums(traits: DeviceTraits) -> int:
@@ -190,9 +189,9 @@ def _preferred(what: Depthwise, traits: DeviceTraits) -> bool:
     return traits.is_cpu and (what.kept or traits.sub_group_size == 1 or not small)
 
 
-def _near(rule: ChannelsTile, *_: object) -> Iterator[ChannelsTile]:
+def _near(rule: ChannelsTile, what: Depthwise, traits: DeviceTraits) -> Iterator[ChannelsTile]:
     """Yields tiles that differ in what is compiled, then those that differ in loops."""
-    for rows, columns in _SHAPES:
+    for rows, columns in _shapes(what, traits)[:CANDIDATES]:
         yield replace(rule, rows=rows, columns=columns)
     for vectors in around(rule.vectors):
         yield replace(rule, vectors=vectors)

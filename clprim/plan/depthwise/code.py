@@ -17,7 +17,7 @@ from clprim.plan.kernel import (
     power_of_two,
     round_up,
 )
-from clprim.plan.machine import GROUP
+from clprim.plan.machine import GROUP, ITEMS
 from clprim.plan.place import Place
 from clprim.plan.store import StoredCode, StoringCode, add_store, storing
 from clprim.traits import DeviceTraits
@@ -30,7 +30,7 @@ NEEDS = (
 # What examples do to results.
 CLIP = "y0 = clamp(y0, 0, 6);"
 # Work-items a compute unit that are worth timing.
-ITEMS_WORTH_TIMING = (1, 2, 4, 8, 16)
+ITEMS_WORTH_TIMING = tuple(1 << n for n in range((2 * ITEMS).bit_length()))
 # Axes of a `Place`.
 IMAGE_AXES = ("image", "channel", "row", "column")
 # Square kernels, and those one row high, whose taps are unrolled.
@@ -147,7 +147,7 @@ def prefetches_rows(what: Depthwise, traits: DeviceTraits) -> bool:
 
 def plane_vector(what: Depthwise, traits: DeviceTraits) -> int:
     """Returns how many columns a vector has."""
-    return min(16, traits.vector_bytes // what.value.itemsize)
+    return traits.lanes(what.value.itemsize)
 
 
 def joins_rows(what: Depthwise) -> bool:

@@ -28,10 +28,8 @@ from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up, work_gro
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-# Tiles that a rule chooses from. On a CPU a tile is one column wide where columns lie side by side,
-# or its neighbours' reads would be apart.
-_CPU_ROWS, _CPU_COLUMNS = (1, 2, 4, 8), {"channel": (1, 2, 4), "column": (1,)}
-_UP_TO_4 = (1, 2, 3, 4)
+# Rows, and columns, of the tiles that a rule chooses from.
+MOST = 4
 # Instructions of a GPU beside a multiply-add: of reading an element of a window, of storing a sum;
 # and how many times more of both for each column that neighbours are apart beside the first.
 READ, STORE, APART = 6.4, 2.0, 0.22
@@ -70,17 +68,17 @@ def _applicable(what: Depthwise, _: DeviceTraits) -> bool:
 def _tile(what: Depthwise, traits: DeviceTraits) -> WindowsTile:
     """Returns the rule's tile: what promises most of few, as each is compiled."""
     if traits.is_cpu:
-        return _ordered(what, traits, (_CPU_ROWS, _CPU_COLUMNS[_along(what)]), groups=1)[0]
-    return _ordered(what, traits, (_UP_TO_4, _UP_TO_4))[0]
+        # One column wide where columns lie side by side, or its neighbours' reads would be apart.
+        columns = MOST if _along(what) == "channel" else 1
+        return _ordered(what, traits, MOST, columns, groups=1)[0]
+    return _ordered(what, traits, MOST)[0]
 
 
 def _ordered(
-    what: Depthwise,
-    traits: DeviceTraits,
-    sizes: tuple[tuple[int, ...], tuple[int, ...]] = ((*_UP_TO_4, 6, 8), _UP_TO_4),
-    groups: int = 3,
+    what: Depthwise, traits: DeviceTraits, rows: int, columns: int = MOST, groups: int = 3
 ) -> list[WindowsTile]:
-    """Returns the tiles of such sizes that fit a device, what promises most first."""
+    """Returns the tiles of at most such sizes that fit a device, what promises most first."""
+    sizes = range(1, rows + 1), range(1, columns + 1)
     h, v = _steps(what)
     most = 1 << (traits.max_work_group_size.bit_length() - 1)
     every = dict.fromkeys(
@@ -218,7 +216,7 @@ def _reads(what: Depthwise, tile: WindowsTile) -> float:
 
 
 def _near(_: WindowsTile, what: Depthwise, traits: DeviceTraits) -> Iterator[WindowsTile]:
-    yield from _ordered(what, traits)
+    yield from _ordered(what, traits, 2 * MOST)
 
 
 def _examples() -> Iterator[Example[Convolution]]:

@@ -62,7 +62,7 @@ def plan_gate(what: Gate, traits: DeviceTraits) -> Plan | None:
     value, itemsize = stored_type(what.value).value, what.value.itemsize
     images, channels, height, columns = what.x.shape
     inner, pixels = what.inner.shape[0], height * columns
-    width = min(16, traits.vector_bytes // itemsize)
+    width = traits.lanes(itemsize)
     x_image, x_channel, x_row, x_column = (s // itemsize for s in what.x.strides)
     pixel = x_column if columns > 1 else x_row
     planar = pixels > 1 and pixel == 1

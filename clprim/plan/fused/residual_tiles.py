@@ -159,7 +159,7 @@ def _suits(what: InvertedResidual) -> bool:
 
 def _width(channels: int, itemsize: int, traits: DeviceTraits) -> int:
     """Lanes of a vector: what a register has, or the largest power of two that channels fill."""
-    most = min(16, traits.vector_bytes // itemsize, channels)
+    most = min(traits.lanes(itemsize), channels)
     largest = power_of_two(max(1, most))
     return largest if largest == most else largest // 2
 

@@ -22,7 +22,7 @@ def plan_lanes(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
     loops = loops_of(problem, traits) if traits.is_cpu else None
     if loops is None or loops.outer.size > 1 or loops.row.size > 1:
         return None
-    width = min(16, traits.vector_bytes // problem.value.itemsize)
+    width = traits.lanes(problem.value.itemsize)
     n, groups = loops.run.size, loops.groups
     few = groups < width * traits.compute_units
     if width < 2 or n >= LEAST * width or few or not walk_together(problem, loops):

@@ -39,7 +39,7 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         return None
     definition = problem.definition
     row, run = loops.row, loops.run
-    width = min(16, traits.vector_bytes // problem.value.itemsize)
+    width = traits.lanes(problem.value.itemsize)
     if width < 2 or not _pays(problem, loops, width, traits):
         return None
     vectors = run.size // width

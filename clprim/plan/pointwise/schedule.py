@@ -50,7 +50,7 @@ def in_words(space: Space, itemsize: int, traits: DeviceTraits) -> tuple[Space, 
 
 def widest(value: str, traits: DeviceTraits) -> int:
     """Elements of a register; OpenCL C has vectors of up to 16."""
-    return min(16, max(2, traits.vector_bytes // SIZES[value]))
+    return max(2, traits.lanes(SIZES[value]))
 
 
 def vector_width(

@@ -20,7 +20,7 @@ from clprim.plan.strategy import Weighed
 from clprim.traits import DeviceTraits
 
 # Outputs of a tile, which is another kernel to compile, and lanes that are read side by side.
-_OUTPUTS, _LANES = (1, 2, 4, 8), (8, 4, 2, 1)
+_MOST = 8
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,15 @@ def suits_dots(what: Contraction, traits: DeviceTraits) -> bool:
 
 def fits_dots(tile: DotsTile, _: Contraction, traits: DeviceTraits) -> bool:
     """Whether registers hold a tile's sums, and its lanes divide a vector."""
-    powers = tile.outputs in _OUTPUTS and tile.lanes in _LANES
-    return powers and tile.outputs * tile.lanes <= traits.sums
+    sizes = tile.outputs, tile.lanes
+    powers = all(0 < n <= _MOST and n & (n - 1) == 0 for n in sizes)
+    return powers and math.prod(sizes) <= traits.sums
 
 
 def dots_tiles(what: Contraction, traits: DeviceTraits) -> list[Weighed]:
     """Returns the tiles of an applicable contraction, those of the least cost first."""
-    every = (DotsTile(outputs, lanes) for outputs in _OUTPUTS for lanes in _LANES)
+    powers = [1 << n for n in range(_MOST.bit_length())]
+    every = (DotsTile(outputs, lanes) for outputs in powers for lanes in reversed(powers))
     fitting = [tile for tile in every if fits_dots(tile, what, traits)]
     weighed = (Weighed(dots_cost(what, traits, tile), tile) for tile in fitting)
     return sorted(weighed, key=lambda one: one.cost)

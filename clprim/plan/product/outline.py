@@ -33,8 +33,6 @@ FAR = 1.5
 PAGES = 256
 # Lines that a core writes to memory at a time.
 WRITTEN = 16
-# Outlines whose work-groups are counted: those that promise most before.
-CUT = 3
 
 
 @dataclass(frozen=True)
@@ -65,18 +63,11 @@ def best_outline(
     what: Contraction, traits: DeviceTraits, tile: Tile | None = None
 ) -> tuple[float, Outline, WorkGroupCut] | None:
     """Returns the outline of the least cost, with it and its cut; None where there is none."""
-    found = sorted(_outlines(what, traits, tile), key=lambda outline: outline.work.cost(traits))
     best: tuple[float, Outline, WorkGroupCut] | None = None
-    tried = 0
-    for outline in found:
+    for outline in _outlines(what, traits, tile):
         cut = outline.cut(traits)
-        if cut is None:
-            continue
-        if best is None or cut[0] < best[0]:
+        if cut is not None and (best is None or cut[0] < best[0]):
             best = cut[0], outline, cut[1]
-        tried += 1
-        if tried == CUT:
-            break
     return best
 
 

@@ -22,12 +22,8 @@ PANEL_BYTES = 256 << 10
 MOST_TILES = 8
 # Tiles whose costs are counted: those whose sums alone take least.
 PROMISING = 8
-# Rows that a tile may have: few, as each is another kernel to compile, and divisors of what images
-# measure; of few registers, these.
-ROWS = {
-    False: (16, 14, 13, 12, 10, 8, 7, 6, 4, 2, 1),
-    True: (12, 10, 8, 7, 6, 5, 4, 2, 1),
-}
+# Rows that a tile has at most: of more columns are read one by one.
+MOST_ROWS = 16
 
 # Bound: steps that the loops of a work-item make in all where a device stops them.
 SHORT_LOOPS = 65535
@@ -80,7 +76,7 @@ def tiles_of(traits: DeviceTraits, *, plain: bool) -> tuple[Tile, ...]:
     """Returns the tiles that registers have room for, the most rows first."""
     # Beside the sums these hold a row of the other operand and the factor of a row; and what an
     # epilogue reads, unless sums are stored as they are.
-    every = (Tile(r, v) for r in ROWS[traits.few_registers] for v in (4, 3, 2, 1))
+    every = (Tile(r, v) for r in range(MOST_ROWS, 0, -1) for v in (4, 3, 2, 1))
     # A tile that wants one register more makes some compilers keep sums in memory all the time.
     sums, registers = traits.sums, traits.vector_registers
     fitting = (t for t in every if t.rows * t.vectors <= sums)

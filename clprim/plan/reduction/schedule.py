@@ -111,7 +111,7 @@ class Walk:
         if self.vector_type is None:
             return 1
         itemsize = 8 if self.vector_type in ("long", "ulong", "double") else 4
-        return min(16, self.traits.vector_bytes // itemsize)
+        return self.traits.lanes(itemsize)
 
     @cached_property
     def width(self) -> int:

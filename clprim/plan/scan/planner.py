@@ -25,6 +25,7 @@ from clprim.language.componentwise import is_componentwise
 from clprim.language.definition import ReductionDefinition
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import BAKED_DIMS, KernelPlan, Plan, round_up
+from clprim.plan.pointwise.schedule import widest
 from clprim.plan.reduction.code import KernelLoops, Scaling
 from clprim.plan.reduction.loops import FoldLoops, operand_numbers
 from clprim.plan.reduction.stage import Folding
@@ -36,7 +37,6 @@ from clprim.traits import DeviceTraits
 
 # Names that count elements.
 _PLACES = {"index", "scan_item"}
-_SIZES = {"int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8, "double": 8}
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _vector(folding: Folding, inner: Dim) -> int:
         or any(s != 1 for s in steps[len(folding.inputs) :])
     ):
         return 1
-    width = min(16, max(2, folding.traits.vector_bytes // _SIZES[value]))
+    width = widest(value, folding.traits)
     while width > 2 and width > inner.size:
         width //= 2
     return width if width <= inner.size else 1

@@ -77,17 +77,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_input(
 
     for (index_t block = vectors_first; block < vectors_last; block += vectors_a_block) {
         const index_t block_last = min(block + vectors_a_block, vectors_last);
-        for (index_t row = band_first; row < band_last; row += 2) {
-            for (index_t column = 0; column < y_columns; column += 8) {
+        for (index_t row = band_first; row < band_last; row += 8) {
+            for (index_t column = 0; column < y_columns; column += 2) {
                 // Of y's rows 2 apart and x's, taps join those for which this is whole.
                 const int x_row_first = (row + rows_before) / 2 - 1;
                 const int x_column_first = (column + columns_before) / 2 - 1;
-                const bool inside = x_column_first >= 0 && x_column_first + 6 <= x_columns;
+                const bool inside = x_column_first >= 0 && x_column_first + 3 <= x_columns;
                 // Where columns lie; of those outside of x, some element of it is read and not used.
-                index_t x_places[6];
-                int x_inside[6];
+                index_t x_places[3];
+                int x_inside[3];
                 #pragma unroll
-                for (int j = 0; j < 6; ++j) {
+                for (int j = 0; j < 3; ++j) {
                     const int at = x_column_first + j;
                     x_inside[j] = (uint)at < (uint)x_columns ? -1 : 0;
                     x_places[j] = (x_inside[j] ? at : 0) * x_column;
@@ -97,11 +97,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_input(
                     const index_t channel = min(vector * 16, channels - 16);
                     const int lane_first = vector * 16 - channel;
                     const index_t x_plane = x_start + image * x_image + channel * x_channel;
-                    float16 sum[2][8];
+                    float16 sum[8][2];
                     #pragma unroll
-                    for (int r = 0; r < 2; ++r)
+                    for (int r = 0; r < 8; ++r)
                         #pragma unroll
-                        for (int t = 0; t < 8; ++t)
+                        for (int t = 0; t < 2; ++t)
                             sum[r][t] = 0;
 
                     float16 tap[3][3];
@@ -112,18 +112,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_input(
                             tap[kh][kw] = vload16(0, packed + (kh * 3 + kw) * channels + channel);
                     if (inside) {
                         #pragma unroll
-                        for (int i = 0; i < 3; ++i) {
+                        for (int i = 0; i < 6; ++i) {
                             if ((uint)(x_row_first + i) >= (uint)x_rows)
                                 continue;
                             const index_t x_line = x_plane + (x_row_first + i) * x_row;
                             #pragma unroll
-                            for (int j = 0; j < 6; ++j) {
+                            for (int j = 0; j < 3; ++j) {
                                 const index_t x_at = x_line + (x_column_first + j) * x_column;
                                 const float16 value = vload16(0, x_memory + x_at);
                                 #pragma unroll
-                                for (int r = 0; r < 2; ++r)
+                                for (int r = 0; r < 8; ++r)
                                     #pragma unroll
-                                    for (int t = 0; t < 8; ++t) {
+                                    for (int t = 0; t < 2; ++t) {
                                         const int kh = r + 1 - (i - 1) * 2, kw = t + 1 - (j - 1) * 2;
                                         if (kh >= 0 && kh < 3 && kw >= 0 && kw < 3)
                                             sum[r][t] = value * tap[kh][kw] + sum[r][t];
@@ -133,18 +133,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_input(
 
                     } else {
                         #pragma unroll
-                        for (int i = 0; i < 3; ++i) {
+                        for (int i = 0; i < 6; ++i) {
                             if ((uint)(x_row_first + i) >= (uint)x_rows)
                                 continue;
                             const index_t x_line = x_plane + (x_row_first + i) * x_row;
                             #pragma unroll
-                            for (int j = 0; j < 6; ++j) {
+                            for (int j = 0; j < 3; ++j) {
                                 const index_t x_at = x_line + x_places[j];
                                 const float16 value = select((float16)0, vload16(0, x_memory + x_at), (int16)x_inside[j]);
                                 #pragma unroll
-                                for (int r = 0; r < 2; ++r)
+                                for (int r = 0; r < 8; ++r)
                                     #pragma unroll
-                                    for (int t = 0; t < 8; ++t) {
+                                    for (int t = 0; t < 2; ++t) {
                                         const int kh = r + 1 - (i - 1) * 2, kw = t + 1 - (j - 1) * 2;
                                         if (kh >= 0 && kh < 3 && kw >= 0 && kw < 3)
                                             sum[r][t] = value * tap[kh][kw] + sum[r][t];
@@ -154,11 +154,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_input(
 
                     }
 
-                    if (lane_first == 0 && row + 2 <= y_rows && column + 8 <= y_columns) {
+                    if (lane_first == 0 && row + 8 <= y_rows && column + 2 <= y_columns) {
                         #pragma unroll
-                        for (int r = 0; r < 2; ++r)
+                        for (int r = 0; r < 8; ++r)
                             #pragma unroll
-                            for (int t = 0; t < 8; ++t) {
+                            for (int t = 0; t < 2; ++t) {
                                 const index_t y0_at = y0_band + (row + r) * y0_row + (column + t) * y0_column
                                     + channel * y0_channel;
 
@@ -177,18 +177,18 @@ y0 = clamp(y0, 0, 6);
                     // At the edges: one after the other, by code that is there once.
                     float kept[256];
                     #pragma unroll
-                    for (int r = 0; r < 2; ++r)
+                    for (int r = 0; r < 8; ++r)
                         #pragma unroll
-                        for (int t = 0; t < 8; ++t)
-                            vstore16(sum[r][t], r * 8 + t, kept);
-                    for (int r = 0; r < min((index_t)2, y_rows - row); ++r)
-                        for (int t = 0; t < min((index_t)8, y_columns - column); ++t) {
+                        for (int t = 0; t < 2; ++t)
+                            vstore16(sum[r][t], r * 2 + t, kept);
+                    for (int r = 0; r < min((index_t)8, y_rows - row); ++r)
+                        for (int t = 0; t < min((index_t)2, y_columns - column); ++t) {
                             const index_t y0_at = y0_band + (row + r) * y0_row + (column + t) * y0_column
                                 + channel * y0_channel;
 
                             if (lane_first == 0) {
                                 const index_t y0_here = y0_at;
-                                float16 y0 = vload16(r * 8 + t, kept);
+                                float16 y0 = vload16(r * 2 + t, kept);
                                 typedef float16 typeof_y0;
                                 {
 #line 1 "snippet:epilogue"
@@ -198,7 +198,7 @@ y0 = clamp(y0, 0, 6);
                                 vstore16(y0, 0, y0_memory + y0_here);
                             } else {
                                 float lanes[16];
-                                vstore16(vload16(r * 8 + t, kept), 0, lanes);
+                                vstore16(vload16(r * 2 + t, kept), 0, lanes);
                                 for (int lane = lane_first; lane < 16; ++lane) {
                                     const index_t y0_here = y0_at + lane * y0_channel;
                                     float y0 = lanes[lane];

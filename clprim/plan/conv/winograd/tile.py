@@ -20,8 +20,9 @@ from clprim.traits import DeviceTraits
 
 # Taps along an axis that there are transforms of, and outputs of a tile that are worth a try: with
 # more of them errors grow faster than products become fewer.
-TAPS = (1, 2, 3, 5, 7)
 OUTPUTS = {2: (2, 4), 3: (2, 4), 5: (2,), 7: (2, 3)}
+# One tap needs no transform.
+TAPS = (1, *OUTPUTS)
 # Bound: channels whose products are added one after another, and then to what there is, which keeps
 # errors small. Where all channels are 16, chains may be shorter than a vector, at a price.
 CHAINS, SHORT_CHAIN = (64, 48, 32, 16), 4
@@ -35,8 +36,6 @@ MOST_CHUNKS = 2
 LEAST_TILES = 24
 # What reading the weights again costs, in tiles.
 PASS = 1.5
-# Tiles whose products are summed up in registers.
-ROWS = (28, 14, 12, 9, 8, 6, 4, 2, 1)
 # Bound: longer strides, of signals, have tiles of as many phases, which no work-item keeps to
 # itself, and whose errors take seconds to compute.
 MOST_STRIDE = 8
@@ -329,7 +328,7 @@ def _register_tile(tiles: int, vectors: int, traits: DeviceTraits, shares: int) 
     registers, best, least = traits.vector_registers, (1, 1), math.inf
     for wide in (4, 3, 2, 1):
         strips = round_up(-(-vectors // wide), shares)
-        for rows in ROWS:
+        for rows in range(registers - 2, 0, -1):
             cost = -(-tiles // rows) * strips * (rows * wide + rows + wide + 1)
             if (rows + 1) * wide < registers and wide <= max(vectors, 1) and cost < least:
                 best, least = (rows, wide), cost

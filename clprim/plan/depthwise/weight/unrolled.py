@@ -32,4 +32,4 @@ class UnrolledGradientCode(GradientCode):
 
 def lanes_of(what: DepthwiseGradient, traits: DeviceTraits) -> int:
     """Returns the sums that a vector has."""
-    return min(16, traits.vector_bytes // what.value.itemsize)
+    return traits.lanes(what.value.itemsize)
