@@ -21,7 +21,7 @@ LINES = {
     "ops": 26_470,
     "clprim": 68_400,
     "clprim/language": 9_930,
-    "clprim/plan": 18_500,
+    "clprim/plan": 18_490,
     "clprim/runtime": 4_080,
     "clprim/arrays": 2_360,
     "clprim/call": 1_080,
@@ -31,7 +31,7 @@ LINES = {
     "clprim/functions": 1_440,
     "clprim/torch": 8_880,
     "clprim/onnx": 4_305,
-    "tests": 60_120,
+    "tests": 60_130,
 }
 # Files of clprim and ops that say an operator: define, import, look up or name it in a string.
 PLACES = {"conv2d": 11, "softmax": 6, "sort": 8, "relu": 6, "layer_norm": 5}
