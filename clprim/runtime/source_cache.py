@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clprim.plan.kernel import PrintedCode
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
 # objects they call. (Floors: a plan imports from nothing else.)
 _PRINTERS = ("dtypes.py", "errors.py", "language", "plan", "render.py", "traits.py")
 _ENDINGS = (".py", ".jinja")
+Entry = tuple[str, int, int]
 
 
 @lru_cache(maxsize=1024)
@@ -50,34 +49,41 @@ def version_of_sources() -> str:
 
     All that is planned depends on them.
     """
-    names = "clprim", "clprim.ops", "clprim.templates"
-    return _digest(folder for name in names for folder in import_module(name).__path__)
+    return _digest(_ours())
 
 
 @lru_cache(maxsize=1)
 def _printers() -> str:
     """Returns such a digest of the files that decide how code is printed."""
-    return _digest([*_places_of_printers()])
+    return _digest(_printing())
 
 
-def _places_of_printers() -> Iterator[str]:
-    for folder in import_module("clprim").__path__:
-        yield from (f"{folder}/{name}" for name in _PRINTERS)
-    yield from import_module("clprim.templates").__path__
+def _printing() -> list[Entry]:
+    clprim, templates = (import_module(name).__path__ for name in ("clprim", "clprim.templates"))
+    places = (*(f"{place}/{name}" for place in clprim for name in _PRINTERS), *templates)
+    return [entry for entry in _ours() if entry[0].startswith(places)]
 
 
-def _digest(places: Iterable[str]) -> str:
-    found = sorted({entry for place in places for entry in _written(place)})
+@lru_cache(maxsize=1)
+def _ours() -> list[Entry]:
+    names = "clprim", "clprim.ops", "clprim.templates"
+    return _written([place for name in names for place in import_module(name).__path__])
+
+
+def _digest(found: Sequence[Entry]) -> str:
     version = import_module("clprim").__version__
     return hashlib.sha256(repr((version, found)).encode()).hexdigest()
 
 
-def _written(place: str) -> Iterator[tuple[str, int, int]]:
-    """Yields path, size and time of a file, or of the files in a folder and in those within it."""
-    if place.endswith(_ENDINGS):
-        told = Path(place).stat()
-        yield place, told.st_size, told.st_mtime_ns
-        return
-    with suppress(NotADirectoryError), os.scandir(place) as entries:
-        for entry in entries:
-            yield from _written(entry.path)
+def _written(folders: Sequence[str]) -> list[Entry]:
+    """Returns path, size and time of the files in folders and in those within them, in order."""
+    left, found = [*folders], set[Entry]()
+    while left:
+        with os.scandir(left.pop()) as entries:
+            for entry in entries:
+                if entry.name.endswith(_ENDINGS):
+                    told = entry.stat()
+                    found.add((entry.path, told.st_size, told.st_mtime_ns))
+                elif entry.is_dir():
+                    left.append(entry.path)
+    return sorted(found)
