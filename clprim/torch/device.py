@@ -21,6 +21,7 @@ from clprim.torch.memory import placement, supports_bfloat16, torch_dtypes
 from clprim.torch.streams import (
     QueueEvent,
     QueueStream,
+    current,
     inside,
     number_of,
     opened,
@@ -98,7 +99,7 @@ class DeviceModule:
 
     def current_stream(self, device: Any = None) -> QueueStream:
         """A device's one stream."""
-        return QueueStream(device)
+        return current(device)
 
     default_stream = current_stream
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -27,9 +28,11 @@ _of_context: dict[int, int] = {}
 
 def _all() -> list[Device]:
     """The devices by number, as they are or will be."""
-    if _order:
-        return _order
-    first = current_device()
+    return _order or _listed(current_device())
+
+
+@lru_cache
+def _listed(first: Device) -> list[Device]:
     return [first, *(other for other in devices() if other != first)]
 
 

@@ -186,12 +186,14 @@ class Program:
     def _replay(self, place: int, env: dict[fx.Node, Any]) -> fx.Node | None:
         """Runs a part on the device; returns the node that no trace can note, if there is one."""
         part, known = self._parts[place], self._known[place]
-        odd = {node: env[node] for node in known.odd}
-        here = {n for n, v in odd.items() if takes_numbers(n) and _is_number(v)}
-        to_device(odd, here)
-        rest = [n for n, v in odd.items() if n in here or not isinstance(v, torch.Tensor)]
-        tensors = [env[n] for n in known.plain]
-        tensors += [v for n, v in odd.items() if n not in rest]
+        tensors, key, odd = [env[n] for n in known.plain], tuple[str, ...](), dict[fx.Node, Any]()
+        if known.odd:
+            odd = {node: env[node] for node in known.odd}
+            here = {n for n, v in odd.items() if takes_numbers(n) and _is_number(v)}
+            to_device(odd, here)
+            rest = [n for n, v in odd.items() if n in here or not isinstance(v, torch.Tensor)]
+            tensors += [v for n, v in odd.items() if n not in rest]
+            key = tuple(repr(odd[n]) for n in rest)
         known.weights = known.weights.now([env[n] for n in known.fixed])
         current: list[fx.Node] = []
 
@@ -207,7 +209,6 @@ class Program:
                 tracing.active.line = ""
             return [values[node] for node in part.makes]
 
-        key = tuple(repr(odd[n]) for n in rest)
         try:
             found = known.graphs(call, tensors, known.weights, key)
         except TraceEndedError:

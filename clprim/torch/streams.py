@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 
 import pyopencl as cl
@@ -135,6 +136,18 @@ class QueueStream(torch.Stream):  # type: ignore[misc]
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+def current(device: Any = None) -> QueueStream:
+    """Returns a device's one stream, which is made once."""
+    number = inside.get() if device is None else number_of(device)
+    return _made(number, numbers.device(number))
+
+
+@lru_cache
+def _made(number: int, opened: Device) -> QueueStream:
+    del opened  # which device has a number may change until there are tensors
+    return QueueStream(number)
 
 
 def _event(what: str, given: Any) -> QueueEvent:
