@@ -16,7 +16,7 @@ from clprim.call.primitive import NoPlanError
 from clprim.errors import ClprimError, DefinitionError
 from clprim.gradients.arguments import is_floating
 from clprim.graph.adjoints import Adjoints
-from clprim.graph.graph import Buffer, Node, Uses, buffer_of, same_place
+from clprim.graph.graph import Buffer, Node, Uses, buffer_of, layout_of, same_place
 from clprim.graph.spans import Span, arrays_in
 from clprim.graph.trace import Trace
 from clprim.plan.strides import Operand, dense_strides, memory_order, shares_memory
@@ -178,8 +178,7 @@ class Walk:
 
     def array(self, operand: Operand) -> Array:
         """An array over an operand."""
-        where = operand.shape, operand.dtype, operand.strides, operand.offset, operand.size
-        return array_over(self._device, buffer_of(operand), *where)
+        return array_over(self._device, buffer_of(operand), *layout_of(operand))
 
     def value(self, operand: Operand, at: int) -> Array:
         """An array that holds what an operand held before a node; a copy if that is lost."""

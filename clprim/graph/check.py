@@ -18,7 +18,7 @@ import pyopencl as cl
 from clprim.arrays.array import array_over
 from clprim.arrays.memory import allocate_workspace
 from clprim.errors import ClprimError, DefinitionError, quoted
-from clprim.graph.graph import Buffer, Graph, Node, buffer_of, same_place
+from clprim.graph.graph import Buffer, Graph, Node, buffer_of, layout_of, same_place
 from clprim.graph.replay import Replay
 from clprim.graph.steps import enqueue, steps_of
 from clprim.graph.text import call_text
@@ -179,8 +179,7 @@ class _Run:
         memory = self.memory.get(buffer)
         if memory is None:
             memory = buffer.memory
-        where = operand.shape, operand.dtype, operand.strides, operand.offset, operand.size
-        return array_over(self.device, memory, *where)
+        return array_over(self.device, memory, *layout_of(operand))
 
     def _copied(self, memory: Any, nbytes: int) -> Any:
         (new,) = allocate_workspace(self.device, (max(nbytes, 1),))

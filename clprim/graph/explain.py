@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-from clprim.graph.apart import apart
-from clprim.graph.graph import Graph, buffer_of
+import pyopencl as cl
+
+from clprim.arrays.memory import allocate_workspace
+from clprim.errors import DeviceError
+from clprim.graph.compiled import Compiled
+from clprim.graph.graph import Buffer, Graph, Uses, buffer_of
+from clprim.graph.passes.layout.moves import moves_of
 from clprim.graph.replay import Replay
 from clprim.graph.text import Names, kind_text
-from clprim.graph.timed import seconds_of
+from clprim.plan.strides import Operand
+from clprim.primitives.pointwise import Pointwise
+from clprim.runtime import randomness
 from clprim.runtime.ceilings import Measurement, ceilings_of
 from clprim.runtime.device import Device
+from clprim.runtime.profile import profile
 from clprim.text_table import format_table
 
-
-class Ready(Protocol):
-    """What a function does for one signature: traced, and ready to run."""
-
-    traced: Graph
-    replay: Replay
+_RUNS = 5
+_Name = Callable[[Operand], str]
 
 
-def explained(compiled: Ready, measured: tuple[Device, Sequence[Any]] | None = None) -> str:
+def explained(compiled: Compiled, measured: tuple[Device, Sequence[Any]] | None = None) -> str:
     """Returns a table of kernels, memory, notes of passes, and what stands alone."""
     replay, before = compiled.replay, compiled.traced
     names = Names(replay.graph)
@@ -30,7 +36,7 @@ def explained(compiled: Ready, measured: tuple[Device, Sequence[Any]] | None = N
     align, told, seconds, ceilings = "rllllrr", list[str](), list[float](), None
     if measured is not None:
         device, given = measured
-        ceilings, seconds = ceilings_of(device), seconds_of(device, replay, given)
+        ceilings, seconds = ceilings_of(device), _seconds(device, replay, given)
         headers += ["µs", "% of peak"]
         align += "rr"
         told = [f"{sum(seconds) * 1e6:.0f} µs on the device; its peaks: {ceilings}", ""]
@@ -58,7 +64,7 @@ def explained(compiled: Ready, measured: tuple[Device, Sequence[Any]] | None = N
         "",
         *told,
         *dict.fromkeys(replay.graph.notes),
-        *apart(replay.graph, names),
+        *_apart(replay.graph, names),
     ]
     return "\n".join(lines)
 
@@ -72,6 +78,58 @@ def _share(plan: Any, seconds: float, ceilings: Measurement) -> str:
     return f"{100 * max(memory, arithmetic) / seconds:.0f} {what}"
 
 
+def _seconds(device: Device, replay: Replay, given: Sequence[Any]) -> list[float]:
+    """Returns the median run time of every kernel, by the device's own clock.
+
+    Nothing that the caller sees changes: the graph writes to copies of its inputs, what else it
+    writes is put back, and random numbers go on where they were.
+    """
+    names = [step.launch.parts()[-1].code.name for step in replay.steps]
+    written = {buffer_of(o) for n in replay.graph.nodes for o in (*n.writes, *n.changed)}
+    found: list[list[float]] = []
+    with _restored(device, replay, written), randomness.at(randomness.get_state()):
+        inputs = map(buffer_of, replay.graph.inputs)
+        copied: dict[int, Any] = {}
+        for buffer, memory in zip(inputs, given, strict=True):
+            if buffer in written and id(memory) not in copied:
+                copied[id(memory)] = _copy(device, memory, buffer.nbytes)
+        memory = [copied.get(id(each), each) for each in given]
+        for _ in range(_RUNS + 1):
+            with profile(device) as seen:
+                replay(memory)
+            events = seen.events
+            for n in range(len(events) - len(names) + 1):
+                run = events[n : n + len(names)]
+                if [event.name for event in run] == names:
+                    found.append([event.seconds for event in run])
+                    break
+    if not found:
+        raise DeviceError(f"{replay.graph.what}: no run could be timed on {device}")
+    return [statistics.median(times) for times in zip(*found[1:] or found, strict=True)]
+
+
+@contextmanager
+def _restored(device: Device, replay: Replay, written: set[Buffer]) -> Iterator[None]:
+    """Puts back what a block writes to arrays that the graph was not given."""
+    there = [b for b in written if b.kind == "constant"]
+    copies = [_copy(device, replay.memory_of(b, ()), b.nbytes) for b in there]
+    try:
+        yield
+    finally:
+        for buffer, copy in zip(there, copies, strict=True):
+            memory = replay.memory_of(buffer, ())
+            with device.lock:
+                cl.enqueue_copy(device.queue, memory, copy, byte_count=buffer.nbytes)
+
+
+def _copy(device: Device, memory: Any, nbytes: int) -> Any:
+    (made,) = allocate_workspace(device, (max(nbytes, 1),))
+    with device.lock:
+        if nbytes:
+            cl.enqueue_copy(device.queue, made, memory, byte_count=nbytes)
+    return made
+
+
 def _memory(replay: Replay) -> str:
     """What kernels keep between them, and all that a call takes at its peak."""
     graph, between = replay.graph, replay.allocations
@@ -82,3 +140,54 @@ def _memory(replay: Replay) -> str:
         f"{between.nbytes / 2**20:.1f} MiB between them (at least {between.live / 2**20:.1f}), "
         f"{peak / 2**20:.1f} MiB with inputs, constants and results"
     )
+
+
+def _apart(graph: Graph, names: _Name) -> list[str]:
+    """Returns a line for every elementwise node and copy: why no other kernel runs it."""
+    uses, results = graph.uses, graph.results()
+    found: list[str] = []
+    for n, node in enumerate(graph.nodes):
+        if not isinstance(node.primitive, Pointwise) and moves_of(node) is None:
+            continue
+        reasons: dict[str, None] = {}
+        if node.draws:
+            reasons["it draws random numbers"] = None
+        for read in node.reads:
+            reasons[_before(graph, uses, n, read, names)] = None
+        for write in node.writes:
+            buffer = buffer_of(write)
+            if buffer in results or buffer.kind != "temporary":
+                reasons[f"{names(write)} is a result"] = None
+            else:
+                readers = [m for m in uses.readers.get(buffer, ()) if m != n]
+                reasons[_behind(graph, readers, write, names)] = None
+        what = ", ".join(map(names, node.writes))
+        found.append(f"{node.primitive.what} of {what} stands alone: {'; '.join(reasons)}")
+    return found
+
+
+def _before(graph: Graph, uses: Uses, n: int, read: Operand, names: _Name) -> str:
+    """Why the kernel that makes an operand does not run the ``n``-th node as well."""
+    buffer, name = buffer_of(read), names(read)
+    if buffer.kind != "temporary":
+        return f"{name} is given"
+    writers = [m for m in uses.writers.get(buffer, ()) if m != n]
+    if len(writers) != 1:
+        return f"{name} is written by {len(writers)} kernels"
+    readers = len(uses.readers.get(buffer, ()))
+    if readers > 1:
+        return f"{name} is read by {readers} kernels"
+    over = any(buffer_of(write) is buffer for write in graph.nodes[n].writes)
+    if buffer in graph.results() and not over:
+        return f"{name} is a result"
+    maker = graph.nodes[writers[0]]
+    if maker.writes[0].shape != graph.nodes[n].problem.shape:
+        return f"{maker.primitive.what} makes {name} in another shape"
+    return f"{maker.primitive.what} takes no string of this kind"
+
+
+def _behind(graph: Graph, readers: list[int], write: Operand, names: _Name) -> str:
+    """Why the kernel that reads a result does not compute it."""
+    if len(readers) != 1:
+        return f"{names(write)} is read by {len(readers)} kernels"
+    return f"{graph.nodes[readers[0]].primitive.what} reads {names(write)} from memory"

@@ -8,29 +8,22 @@ of small ones.
 
 from __future__ import annotations
 
-import io
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from clprim.arrays.array import allocated
-from clprim.arrays.transfer import download, upload
 from clprim.call.packed import PackedWeight
 from clprim.call.primitive import Primitive
 from clprim.errors import DefinitionError
-from clprim.graph.graph import NOTHING, Buffer, Graph, Node
-from clprim.graph.passes.simplify.constant_folding import array_of
+from clprim.graph.graph import NOTHING, Buffer, Graph, Node, buffer_of
+from clprim.graph.store import contents_of, fill
 from clprim.plan.kernel import KernelPlan, Plan, PrintedCode
-from clprim.plan.strides import Operand
 from clprim.runtime.device import Device
 from clprim.runtime.source_cache import source_of
 
 # Bytes of constants without a name; with more of them a graph is not kept.
 MOST_BYTES = 16 << 20
-_BYTES = np.dtype(np.uint8)
 
 
 class Frozen(Primitive):
@@ -57,34 +50,25 @@ def freeze(
     device: Device, graph: Graph, name_of: Callable[[Buffer], Any], beside: Any
 ) -> bytes | None:
     """Returns a graph that passes have planned as bytes; None of one with too large constants."""
-    buffers: dict[Buffer, int] = {}
-
-    class Pickler(pickle.Pickler):
-        def persistent_id(self, value: Any) -> int | None:
-            return buffers.setdefault(value, len(buffers)) if type(value) is Buffer else None
-
     rows = [
         (n.primitive.what, (*n.primitive.names(n.problem),), _printed(n.plan), n.reads, n.writes,
          n.numbers, n.line)
         for n in graph.nodes
     ]  # fmt: skip
-    file = io.BytesIO()
-    Pickler(file, pickle.HIGHEST_PROTOCOL).dump(
-        (graph.what, graph.inputs, rows, graph.outputs, graph.notes, beside)
-    )
-    table, total = [], 0
-    for buffer in buffers:
-        name = name_of(buffer) if buffer.kind == "constant" else None
-        data = None
-        if buffer.kind == "constant" and name is None:
+    used = {b: None for n in graph.nodes for b in n.buffers()}
+    used |= dict.fromkeys(map(buffer_of, graph.outputs))
+    constants, total = [], 0
+    for buffer in (b for b in used if b.kind == "constant"):
+        name, data = name_of(buffer), b""
+        if name is None:
             total += buffer.nbytes
             if total > MOST_BYTES or not buffer.frozen:
                 return None
-            whole = Operand((buffer.nbytes,), (1,), 0, _BYTES)
             if buffer.nbytes:
-                data = download(array_of(device, whole, buffer), (0,)).tobytes()
-        table.append((buffer.kind, buffer.nbytes, name, data))
-    return pickle.dumps((table, file.getvalue()), pickle.HIGHEST_PROTOCOL)
+                data = contents_of(device, buffer)
+        constants.append((buffer, name, data))
+    whole = graph.what, graph.inputs, rows, graph.outputs, graph.notes, constants, beside
+    return pickle.dumps(whole, pickle.HIGHEST_PROTOCOL)
 
 
 def _printed(plan: Plan) -> Plan:
@@ -103,33 +87,15 @@ def thaw(device: Device, data: bytes, constant: Callable[[Any], PackedWeight]) -
 
     As a program that is on disk, what is read is run: it comes of a folder of the user's own.
     """
-    table, rest = _Unpickler(io.BytesIO(data), []).load()
-    buffers = [Buffer(nbytes, kind) for kind, nbytes, _, _ in table]
-    for buffer, (kind, nbytes, name, content) in zip(buffers, table, strict=True):
-        if kind != "constant" or (name is None and not nbytes):
-            continue
+    what, inputs, rows, outputs, notes, constants, beside = pickle.loads(data)
+    for buffer, name, content in constants:
         if name is not None:
-            weight = constant(name)
-        else:
-            array = allocated(device, (nbytes,), _BYTES, (1,), nbytes)
-            upload(array, np.frombuffer(content, _BYTES), device)
-            weight = PackedWeight(array)
-        buffer.memory, buffer.weight = weight.array.base_data, weight
-    what, inputs, rows, outputs, notes, beside = _Unpickler(io.BytesIO(rest), buffers).load()
+            buffer.weight = constant(name)
+            buffer.memory = buffer.weight.array.base_data
+        elif content:
+            fill(device, buffer, content)
     nodes = tuple(
         Node(Frozen(kind, names), reads, writes, numbers, None, NOTHING, None, plan, line)
         for kind, names, plan, reads, writes, numbers, line in rows
     )
     return Graph(what, inputs, nodes, outputs, notes), beside
-
-
-class _Unpickler(pickle.Unpickler):
-    """Reads buffers by their numbers."""
-
-    def __init__(self, file: Any, buffers: Sequence[Buffer]) -> None:
-        super().__init__(file)
-        self._buffers = buffers
-
-    def persistent_load(self, number: Any) -> Buffer:
-        found: Buffer = self._buffers[number]
-        return found

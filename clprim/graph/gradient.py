@@ -17,6 +17,7 @@ from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.gradients.arguments import is_floating
 from clprim.graph.backward import Walk, differentiated
 from clprim.graph.jit import Function
+from clprim.graph.signature import mapped
 from clprim.plan.strides import elements_of
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime import tracing
@@ -117,15 +118,7 @@ def _arrays(label: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _like(value: Any, arrays: Iterator[Any], other: Callable[[Any], Any]) -> Any:
     """Returns an argument with other arrays in the places of its own, in order."""
-    if isinstance(value, cl_array.Array):
-        return next(arrays)
-    if isinstance(value, dict):
-        return {name: _like(each, arrays, other) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        parts = [_like(each, arrays, other) for each in value]
-        kind: Any = type(value)
-        return kind._make(parts) if hasattr(value, "_make") else kind(parts)
-    return other(value)
+    return mapped(value, lambda v: next(arrays) if isinstance(v, cl_array.Array) else other(v))
 
 
 def _check_value(what: str, value: Any) -> None:

@@ -33,6 +33,9 @@ class Buffer:
         self.nbytes, self.kind, self.memory = nbytes, kind, memory
         self.weight: PackedWeight | None = None
 
+    def __reduce__(self) -> Any:
+        return Buffer, (self.nbytes, self.kind)  # without memory
+
     @property
     def frozen(self) -> bool:
         """Whether its contents are known and stay."""
@@ -51,6 +54,11 @@ def buffer_of(operand: Operand) -> Buffer:
     found = operand.memory[0]
     assert isinstance(found, Buffer)
     return found
+
+
+def layout_of(operand: Operand) -> tuple[Any, ...]:
+    """Returns what `array_over` is told of an operand beside its memory."""
+    return operand.shape, operand.dtype, operand.strides, operand.offset, operand.size
 
 
 def same_place(a: Operand, b: Operand) -> bool:
@@ -196,6 +204,7 @@ class Graph:
         notes: What passes did, and what they left, a line each.
         budget: Bytes that temporaries may take together, where nodes may run again for that.
         free: Numbers of outputs that may lie in another memory format.
+        ready: By device: what runs the graph where it is called itself.
     """
 
     what: str
@@ -205,6 +214,7 @@ class Graph:
     notes: tuple[str, ...] = ()
     budget: int | None = None
     free: frozenset[int] = frozenset()
+    ready: dict[Device, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __str__(self) -> str:
         return graph_text(self)
@@ -225,7 +235,7 @@ class Graph:
             ShapeError, DTypeError: Other arrays than the inputs.
             DeviceError: An array of another context, or not enough memory.
         """
-        from clprim.graph.call import call
+        from clprim.graph.compiled import call
 
         return call(self, arrays)
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import threading
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
-from functools import update_wrapper, wraps
+from functools import partial, update_wrapper, wraps
 from types import MethodType
 from typing import Any
 
@@ -17,21 +14,14 @@ from clprim.arrays.array import Array
 from clprim.arrays.validation import flag
 from clprim.call.packed import PackedWeight
 from clprim.errors import DefinitionError, quoted
-from clprim.graph.arguments import Arguments, described
-from clprim.graph.compiled import Compiled
-from clprim.graph.graph import Buffer, Graph, Node, buffer_of
-from clprim.graph.passes import optimised
-from clprim.graph.replay import Replay
-from clprim.graph.results import Results
+from clprim.graph.compiled import Compiled, Signatures
+from clprim.graph.graph import Graph, Node, buffer_of
+from clprim.graph.signature import Arguments, described, mapped
 from clprim.graph.split import Split
-from clprim.graph.trace import Trace, traced, uncollected
-from clprim.options import current_options
+from clprim.graph.trace import Trace, traced
 from clprim.plan.strides import elements_of
 from clprim.runtime import tracing
 from clprim.runtime.device import Device, current_device
-
-# Signatures that a compiled function remembers; the one that was called longest ago goes first.
-MOST_SIGNATURES = 64
 
 
 class Function:
@@ -52,8 +42,7 @@ class Function:
         self._names = _checked_constants(self.what, function, constants)
         self._frozen: dict[str, Any] = {}
         self._weights: dict[int, PackedWeight] = {}
-        self._known: OrderedDict[Hashable, Compiled | Split] = OrderedDict()
-        self._lock = threading.Lock()  # of what is known, not of tracing
+        self._known: Signatures[Compiled | Split] = Signatures()
         self._bound: dict[int, tuple[Any, Function]] = {}
         self.__self__: Any = None
 
@@ -186,15 +175,11 @@ class Function:
 
     def _found(self, device: Device, given: Any, found: Arguments) -> Compiled | Split | None:
         """Returns what does a call, which it makes of a new signature."""
-        key = found.key, current_options()
-        known = self._known
-        with self._lock:
-            if key in known:
-                known.move_to_end(key)
-                return known[key]
+        known = self._known.get(found.key)
+        if known is not None:
+            return known
         try:
-            with uncollected():
-                made: Compiled | Split = self._trace(device, given, found.arrays)
+            made: Compiled | Split = self._trace(device, given, found.arrays)
         except tracing.TraceEndedError as error:
             if not self._fallback:
                 raise DefinitionError(
@@ -203,11 +188,7 @@ class Function:
                     "depend on what arrays hold; jit(fallback=True) splits such a function there"
                 ) from error
             made = Split(device, self.what, self._freeze_all)
-        with self._lock:
-            known[key] = made
-            if len(known) > MOST_SIGNATURES:
-                known.popitem(last=False)
-        return made
+        return self._known.keep(found.key, made)
 
     def _uncompiled(self, given: Any) -> Any:
         """Calls the function as it is, with its constants as they were at the first call."""
@@ -220,27 +201,17 @@ class Function:
         return self._function(*bound.args, **bound.kwargs)
 
     def _trace(self, device: Device, given: Any, arrays: Sequence[Any]) -> Compiled:
-        trace, graph, result = traced(self.what, lambda: self._uncompiled(given), arrays)
+        trace, graph, form = traced(self.what, lambda: self._uncompiled(given), arrays)
         self._freeze_all(trace, graph.nodes)
-        results = Results(self.what, result, arrays)
-        outputs = tuple(map(trace.operand, results.arrays))
-        whole = replace(graph, outputs=outputs)
-        return Compiled(whole, Replay(device, optimised(whole, device)), results)
+        return Compiled(device, graph, form)
 
     def _freeze_all(self, trace: Trace, nodes: Sequence[Node]) -> None:
         """Lets the buffers of constants be ones that never change."""
         written = {buffer_of(o): n.line for n in nodes for o in (*n.writes, *n.changed)}
-        for name, value in self._frozen.items():
-            self._freeze(trace, name, value, written)
 
-    def _freeze(self, trace: Any, name: str, value: Any, written: dict[Buffer, str]) -> None:
-        """Lets a constant's buffer be one that never changes."""
-        if isinstance(value, (tuple, list)):
-            for each in value:
-                self._freeze(trace, name, each, written)
-        elif isinstance(value, dict):
-            self._freeze(trace, name, [*value.values()], written)
-        elif isinstance(value, Array) and value.size:
+        def freeze(name: str, value: Any) -> None:
+            if not isinstance(value, Array) or not value.size:
+                return
             buffer = buffer_of(trace.operand(value))
             if buffer in written:
                 raise DefinitionError(
@@ -248,6 +219,9 @@ class Function:
                     "which is one of constants=: leave it out of these, or copy it in the function"
                 )
             buffer.weight = self._weights.setdefault(id(value.base_data), PackedWeight(value))
+
+        for name, value in self._frozen.items():
+            mapped(value, partial(freeze, name))
 
 
 def _method(function: Callable[..., Any], alive: Callable[[], Any]) -> Callable[..., Any]:
@@ -264,11 +238,7 @@ def _method(function: Callable[..., Any], alive: Callable[[], Any]) -> Callable[
 
 def _own(value: Any) -> Any:
     """Returns a constant with copies of its arrays, which nobody else writes to."""
-    if isinstance(value, (tuple, list)):
-        return type(value)([_own(each) for each in value])
-    if isinstance(value, dict):
-        return {name: _own(each) for name, each in value.items()}
-    return value.copy(order="K") if isinstance(value, Array) else value
+    return mapped(value, lambda each: each.copy(order="K") if isinstance(each, Array) else each)
 
 
 def jit(

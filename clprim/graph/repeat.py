@@ -8,23 +8,19 @@ that this saves, a kernel then follows the other at once, and the device does no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 from clprim.call.signature import Calls
 from clprim.errors import DeviceError, DTypeError
-from clprim.graph.arguments import described
 from clprim.graph.compiled import Compiled
 from clprim.graph.graph import Graph, buffer_of
-from clprim.graph.replay import Replay
-from clprim.graph.results import Results
-from clprim.graph.trace import Trace, traced
-from clprim.options import current_options
+from clprim.graph.signature import described
+from clprim.graph.trace import traced
 from clprim.runtime import tracing
-from clprim.runtime.device import Device, current_device
+from clprim.runtime.device import current_device
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,31 +49,24 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
             found = None
         if found is None:
             return function(*args, **options)
-        signature, arrays = (found.key, current_options()), found.arrays
-        repeat = calls.get(signature, _NEVER_SEEN)
+        arrays = found.arrays
+        repeat = calls.get(found.key, _NEVER_SEEN)
         if repeat is _NEVER_SEEN:
             repeat = None  # where arrays have no elements, little is launched
             if all(array.size for array in arrays):
                 # Of numbers and results that are wrong the function says what is.
                 with suppress(tracing.TraceEndedError, DTypeError):
-                    trace, graph, result = traced(name, lambda: function(*args, **options), arrays)
-                    repeat = _repeat_of(device, trace, graph, arrays, result)
-            calls.remember(signature, repeat)
+                    _, graph, form = traced(name, lambda: function(*args, **options), arrays)
+                    if _is_all(graph):
+                        repeat = Compiled(device, graph, form, passes=False, keep=False)
+            calls.remember(found.key, repeat)
         return function(*args, **options) if repeat is None else cast("R", repeat(arrays))
 
     return call
 
 
-def _repeat_of(
-    device: Device, trace: Trace, graph: Graph, arrays: Sequence[Any], result: Any
-) -> Compiled | None:
-    """Returns what repeats a call, or None where launches are not all that there is to it."""
-    results = Results(graph.what, result, arrays)
-    whole = replace(graph, outputs=tuple(map(trace.operand, results.arrays)))
-    touched = {b for node in graph.nodes for b in node.buffers()}
-    touched.update(map(buffer_of, whole.outputs))
-    if any(node.draws or node.kept for node in graph.nodes):
-        return None
-    if any(buffer.kind == "constant" for buffer in touched):
-        return None
-    return Compiled(whole, Replay(device, whole, keep=False), results)
+def _is_all(graph: Graph) -> bool:
+    """Whether launches are all that there is to a call."""
+    touched = [*map(buffer_of, graph.outputs), *(b for node in graph.nodes for b in node.buffers())]
+    launched = not any(node.draws or node.kept for node in graph.nodes)
+    return launched and all(buffer.kind != "constant" for buffer in touched)

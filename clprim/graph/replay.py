@@ -15,7 +15,7 @@ from clprim.arrays.array import Array, array_over
 from clprim.arrays.memory import allocate_workspace, part_of
 from clprim.call.call import misfit
 from clprim.errors import DeviceError
-from clprim.graph.graph import Buffer, Graph, buffer_of
+from clprim.graph.graph import Buffer, Graph, buffer_of, layout_of
 from clprim.graph.memory import allocations_of, grain_of, lives_of
 from clprim.graph.steps import Step, present, steps_of
 from clprim.runtime.device import Device, wait_for
@@ -47,6 +47,10 @@ class Replay:
             begin = given + len(made)
             self._places |= {buffer: begin + n for buffer, (n, _) in self.allocations.of.items()}
             self._sizes += self.allocations.sizes
+        self._outputs = [
+            (self._places.get(buffer_of(o)), buffer_of(o).memory, layout_of(o))
+            for o in graph.outputs
+        ]
         self._rows = [self._row(step) for step in self.steps]
         self._queue: Any = None
         for operand in graph.inputs:
@@ -102,9 +106,10 @@ class Replay:
         place = self._places.get(buffer)
         return buffer.memory if place is None else memory[place]
 
-    def result(self, number: int, memory: Sequence[Any]) -> Array:
-        """Returns a result as an array, after a replay."""
-        operand = self.graph.outputs[number]
-        found = self.memory_of(buffer_of(operand), memory)
-        where = operand.shape, operand.dtype, operand.strides, operand.offset, operand.size
-        return array_over(self._device, found, *where)
+    def results(self, memory: Sequence[Any]) -> list[Array]:
+        """Returns the results as arrays, after a replay."""
+        device = self._device
+        return [
+            array_over(device, fixed if place is None else memory[place], *where)
+            for place, fixed, where in self._outputs
+        ]

@@ -11,24 +11,20 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from clprim.arrays.array import Array, allocated
-from clprim.arrays.transfer import download, upload
+from clprim.arrays.array import Array
 from clprim.call.forms import Form, decoded, encoded, made
-from clprim.call.packed import PackedWeight
 from clprim.call.primitive import NoPlanError
 from clprim.dtypes import as_dtype
 from clprim.errors import ClprimError, DefinitionError, quoted
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, planned
-from clprim.graph.passes.simplify.constant_folding import array_of, weight_packing
+from clprim.graph.passes.simplify.constant_folding import weight_packing
+from clprim.graph.store import contents_of, fill
 from clprim.plan.strides import Operand
 from clprim.runtime.device import Device, current_device
 
 _FORMAT = "1"
 _MOST_HEADER = 100_000_000  # bytes, as safetensors itself allows
 _MOST_DIMENSIONS = 64
-_BYTES = np.dtype(np.uint8)
 
 
 def save(graph: Graph, path: str | Path) -> None:
@@ -84,9 +80,7 @@ def save(graph: Graph, path: str | Path) -> None:
         with Path(path).open("wb") as file:
             file.write(struct.pack("<Q", len(text)) + text)
             for buffer in constants:
-                if buffer.nbytes:
-                    whole = Operand((buffer.nbytes,), (1,), 0, _BYTES)
-                    file.write(download(array_of(device, whole, buffer), (0,)).tobytes())
+                file.write(contents_of(device, buffer))
     except (OSError, TypeError) as error:
         raise DefinitionError(f"save: {quoted(path)}: {error}") from error
 
@@ -151,9 +145,7 @@ def _buffer(device: Device, n: int, entry: Any, header: Any, data: memoryview) -
         if not 0 <= begin <= end <= len(data) or end - begin != nbytes:
             raise DefinitionError(f"constant {n} of {nbytes:,} bytes is not in the file")
         if nbytes:
-            array = allocated(device, (nbytes,), _BYTES, (1,), nbytes)
-            upload(array, np.frombuffer(data[begin:end], _BYTES), device)
-            buffer.memory, buffer.weight = array.base_data, PackedWeight(array)
+            fill(device, buffer, data[begin:end])
     return buffer
 
 

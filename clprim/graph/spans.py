@@ -19,6 +19,7 @@ import pyopencl.array as cl_array
 
 from clprim.call.packed import PackedWeight
 from clprim.graph.graph import Node
+from clprim.graph.signature import mapped, mapped_fields
 from clprim.runtime import tracing
 
 P = ParamSpec("P")
@@ -71,8 +72,8 @@ class Span:
         """Calls the backward operator."""
         rule, wrt = self.rule, self.rule.wrt.split()
         assert rule.backward is not None
-        known = {name: _mapped(value, before) for name, value in self.given.items()}
-        results = [_mapped(value, after) for value in self.results]
+        known = {name: _changed(value, before) for name, value in self.given.items()}
+        results = [_changed(value, after) for value in self.results]
         mask = tuple(self.given[name] is not None for name in wrt)
         (first, *_), *_ = [arrays_in(known[name]) or [None] for name in wrt]
         for name in ("sizes", "input_shape", "input_size"):
@@ -105,19 +106,16 @@ def arrays_in(value: Any) -> list[Any]:
     return []
 
 
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
     """Returns a value in which every array has become what ``change`` makes of it."""
-    if isinstance(value, cl_array.Array):
-        return change(value)
-    if isinstance(value, (tuple, list)):
-        parts = [_mapped(each, change) for each in value]
-        return type(value)._make(parts) if hasattr(value, "_make") else type(value)(parts)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
-        new = {name: _mapped(each, change) for name, each in fields.items()}
-        same = all(new[name] is each for name, each in fields.items())
-        return value if same else dataclasses.replace(value, **new)
-    return value
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, cl_array.Array):
+            return change(value)
+        inside = dataclasses.is_dataclass(value) and not isinstance(value, type)
+        return mapped_fields(value, leaf) if inside else value
+
+    return mapped(value, leaf)
 
 
 def differentiable(

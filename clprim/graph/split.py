@@ -17,11 +17,10 @@ import numpy as np
 
 from clprim.arrays.array import Array, array_over
 from clprim.arrays.transfer import download
+from clprim.graph.compiled import Compiled
 from clprim.graph.explain import explained
-from clprim.graph.graph import Buffer, Graph, Node, buffer_of, replanned
-from clprim.graph.passes import optimised
-from clprim.graph.replay import Replay
-from clprim.graph.results import Results
+from clprim.graph.graph import Buffer, Graph, Node, buffer_of, layout_of, replanned
+from clprim.graph.signature import filled, form_of
 from clprim.graph.text import kind_text
 from clprim.graph.trace import Trace
 from clprim.plan.strides import Operand
@@ -39,20 +38,19 @@ _BYTES = np.dtype(np.uint8)
 class Part:
     """What a function launches up to a read, or to its end."""
 
-    traced: Graph
-    replay: Replay
+    compiled: Compiled
     inputs: tuple[int, ...]
     written: tuple[int, ...]
     read: tuple[int, Operand] | None = None
     line: str = ""
     next: dict[bytes, Part] = field(default_factory=dict)
-    results: tuple[Results, tuple[tuple[int, Operand], ...]] | None = None
+    results: tuple[Any, list[tuple[int, Operand]]] | None = None
 
     def run(self, memory: list[Any]) -> None:
         """Replays it, and adds what goes on to what is there."""
-        found = self.replay([memory[n] for n in self.inputs])
-        outputs = self.replay.graph.outputs
-        memory += [self.replay.memory_of(buffer_of(o), found) for o in outputs]
+        replay = self.compiled.replay
+        found = replay([memory[n] for n in self.inputs])
+        memory += [replay.memory_of(buffer_of(o), found) for o in replay.graph.outputs]
 
 
 class Split:
@@ -82,7 +80,7 @@ class Split:
         """Returns what the function does at the end of a part."""
         assert part.results is not None
         form, places = part.results
-        return form(lambda n: real(self.device, memory, *places[n]), arrays)
+        return filled(form, [real(self.device, memory, *place) for place in places], arrays)
 
     def explain(self) -> str:
         """Returns what is known so far: a graph a part, and what is read behind it."""
@@ -91,7 +89,7 @@ class Split:
         while ahead:
             part, when = ahead.pop()
             assert part is not None
-            lines += [when, explained(part), ""]
+            lines += [when, explained(part.compiled), ""]
             if part.read is not None:
                 lines.append(f"the host reads {kind_text(part.read[1])} at {part.line}")
                 for content, following in reversed(part.next.items()):
@@ -102,8 +100,7 @@ class Split:
 
 def real(device: Device, memory: Sequence[Any], place: int, operand: Operand) -> Array:
     """Returns an operand as an array over what is there."""
-    where = operand.shape, operand.dtype, operand.strides, operand.offset, operand.size
-    return array_over(device, memory[place], *where)
+    return array_over(device, memory[place], *layout_of(operand))
 
 
 def _bytes(array: Array) -> bytes:
@@ -131,13 +128,13 @@ class _Splitting(Trace):
         with tracing.switched_to(self):
             result = function()
         with tracing.switched_to(None):
-            form = Results(self._split.what, result, self._arrays)
-            wanted = [self.operand(array) for array in form.arrays]
+            form, made = form_of(self._split.what, result, self._arrays)
+            wanted = [*map(self.operand, made)]
             del result
             part = self._made(wanted)
             places = [(self._places[buffer_of(operand)], _apart(operand)) for operand in wanted]
-            part.results = form, tuple(places)
-            form.arrays.clear()
+            part.results = form, places
+            made.clear()
             self._add(part)
             return self._split.returned(part, self._memory, self._arrays)
 
@@ -215,7 +212,7 @@ class _Splitting(Trace):
         fixed = [buffer_of(o) for o in wanted if buffer_of(o).kind == "constant"]
         outputs = (*(_whole(stand_ins[n]) for n in going), *map(_whole, fixed))
         graph = Graph(split.what, reads, tuple(moved), outputs)
-        part = Part(graph, Replay(split.device, optimised(graph, split.device)), places, going)
+        part = Part(Compiled(split.device, graph), places, going)
         part.run(self._memory)
         for n in going:
             buffer = alive[n]()

@@ -11,12 +11,17 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
 
+from clprim.arrays.array import allocated, array_over
+from clprim.arrays.transfer import download, upload
 from clprim.call.packed import PackedWeight
 from clprim.graph.graph import Buffer, buffer_of
 from clprim.plan.strides import Operand
 from clprim.runtime.device import Device, current_device
+
+_BYTES = np.dtype(np.uint8)
 
 
 class Kept:
@@ -95,6 +100,23 @@ def kept_with(weights: Sequence[PackedWeight], key: Hashable, make: Callable[[],
             found = first.derived[whole] = Kept(weights, make)
     collect(found)
     return found.made
+
+
+def contents_of(device: Device, buffer: Buffer) -> bytes:
+    """Returns what a constant holds."""
+    if not buffer.nbytes:
+        return b""
+    size = buffer.nbytes
+    return download(
+        array_over(device, buffer.memory, (size,), _BYTES, (1,), 0, size), (0,)
+    ).tobytes()
+
+
+def fill(device: Device, buffer: Buffer, data: Any) -> None:
+    """Gives a constant memory of its own with these bytes, which stay."""
+    array = allocated(device, (buffer.nbytes,), _BYTES, (1,), buffer.nbytes)
+    upload(array, np.frombuffer(data, _BYTES), device)
+    buffer.memory, buffer.weight = array.base_data, PackedWeight(array)
 
 
 def _buffers(made: Sequence[Buffer | Operand]) -> list[Buffer]:

@@ -14,19 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from clprim.arrays.array import Array, allocated, new_array
+from clprim.arrays.array import Array, new_array
 from clprim.arrays.memory import join, memory_relation
-from clprim.arrays.transfer import upload
 from clprim.call.packed import PackedWeight
 from clprim.call.primitive import Primitive, request_of
 from clprim.call.scalars import as_numbers
 from clprim.graph.graph import NOTHING, Buffer, Graph, Node, planning_of
+from clprim.graph.signature import LEAVES, Leaves, form_of
 from clprim.graph.spans import Span
+from clprim.graph.store import fill
 from clprim.plan.strides import Operand
 from clprim.runtime import tracing
 from clprim.runtime.device import Device
-
-_BYTES = np.dtype(np.uint8)
 
 
 class Trace:
@@ -53,10 +52,8 @@ class Trace:
         if not isinstance(buffer, Buffer):
             tracing.end("an upload to memory that is there")
         with tracing.switched_to(None):
-            real = allocated(device, (buffer.nbytes,), _BYTES, (1,), buffer.nbytes)
-            upload(real, np.ascontiguousarray(host).view(_BYTES).reshape(-1), device)
-        buffer.kind, buffer.memory = "constant", real.base_data
-        buffer.weight = PackedWeight(real)
+            fill(device, buffer, np.ascontiguousarray(host).view(np.uint8).reshape(-1))
+        buffer.kind = "constant"
 
     def download(self, array: Any, order: Sequence[int]) -> np.ndarray[Any, Any]:
         """Ends the trace, as nobody knows what an array will hold."""
@@ -136,13 +133,15 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+@uncollected()
 def traced(
-    what: str, function: Callable[[], Any], arrays: Sequence[Any]
+    what: str, function: Callable[[], Any], arrays: Sequence[Any], leaves: Leaves = LEAVES
 ) -> tuple[Trace, Graph, Any]:
-    """Calls a function and returns what it would have launched."""
+    """Calls a function and returns what it would have launched, and the form of its results."""
     with tracing.switched_to(None):
         trace = Trace(arrays)
     with tracing.switched_to(trace):
         result = function()
-    inputs = tuple(map(trace.operand, arrays))
-    return trace, Graph(what, inputs, tuple(trace.nodes), (), budget=trace.budget), result
+    form, made = form_of(what, result, arrays, leaves)
+    inputs, outputs = (tuple(map(trace.operand, each)) for each in (arrays, made))
+    return trace, Graph(what, inputs, tuple(trace.nodes), outputs, budget=trace.budget), form

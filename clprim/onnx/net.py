@@ -226,7 +226,7 @@ class Net:
                 f"{self.what}: {len(ran)} graphs run it, and what the host computes between or "
                 "behind them; one is needed"
             )
-        places = ran[0].results.places
+        places = ran[0].form
         ordered = tuple(found.outputs[places[n].number] for n in self._program.outputs)
         return replace(found, outputs=ordered)
 

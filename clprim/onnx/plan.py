@@ -9,89 +9,32 @@ that reach it.
 from __future__ import annotations
 
 import hashlib
-from collections import ChainMap, OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections import ChainMap
+from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
-
-from clprim.arrays.array import Array
 from clprim.call.packed import PackedWeight
 from clprim.graph import check, frozen
-from clprim.graph.compiled import Compiled
+from clprim.graph.compiled import Compiled, Signatures
 from clprim.graph.graph import Buffer
-from clprim.graph.passes import optimised
-from clprim.graph.replay import Replay
+from clprim.graph.signature import Arguments, described, filled
 from clprim.graph.trace import traced
 from clprim.onnx.context import Context, run_steps
 from clprim.onnx.model import Program, Step
 from clprim.onnx.source import Source
 from clprim.onnx.values import Stored
-from clprim.options import current_options
 from clprim.runtime import disk_cache, tracing
 from clprim.runtime.device import Device
 from clprim.runtime.query import identity
 from clprim.runtime.source_cache import version_of_sources
 from clprim.runtime.tables import table_of
 
-# Signatures that are remembered where a segment begins; the oldest goes first.
-MOST_SIGNATURES = 64
-
 # On disk: that what is kept depends on the elements of all weights.
 _WHOLE = b"whole"
+# Signatures that are remembered, of all segments together.
+_MOST = 256
 
 Scope = dict[str, Any]
-
-
-class Place(NamedTuple):
-    """Stands for an array of the device: of what was given, or of what is made."""
-
-    number: int
-    given: bool
-
-
-class Form:
-    """Values by name, with places for the device's arrays."""
-
-    def __init__(self, scope: Scope, given: Sequence[Any] = ()) -> None:
-        self.arrays: list[Array] = []
-        self._given = {id(array): n for n, array in enumerate(given)}
-        key: list[Hashable] = []
-        self.places = {name: self._read(value, key) for name, value in scope.items()}
-        self.key: Hashable = (tuple(scope), tuple(key))
-
-    def _read(self, value: Any, key: list[Hashable]) -> Any:
-        if isinstance(value, Array):
-            if id(value) in self._given:
-                return Place(self._given[id(value)], True)
-            key.append((value.shape, value.strides, value.dtype, value.offset))
-            same = [n for n, a in enumerate(self.arrays) if a.base_data is value.base_data]
-            key.append(same[0] if same else -1)
-            self.arrays.append(value)
-            return Place(len(self.arrays) - 1, False)
-        if isinstance(value, Stored):
-            key.append(value.dtype)
-            return Stored(self._read(value.codes, key), value.dtype)
-        if isinstance(value, list):
-            key.append(len(value))
-            return [self._read(each, key) for each in value]
-        if isinstance(value, np.ndarray):
-            data = tuple(value.flat) if value.dtype.kind == "O" else value.tobytes()
-            key.append((value.dtype.str, value.shape, data))
-        return value
-
-    def __call__(self, make: Callable[[int], Any], given: Sequence[Any] = ()) -> Scope:
-        """Returns the values with other arrays in the places."""
-        return {name: _filled(value, make, given) for name, value in self.places.items()}
-
-
-def _filled(value: Any, make: Callable[[int], Any], given: Sequence[Any]) -> Any:
-    if isinstance(value, Place):
-        return given[value.number] if value.given else make(value.number)
-    if isinstance(value, Stored):
-        return Stored(_filled(value.codes, make, given), value.dtype)
-    return [_filled(v, make, given) for v in value] if isinstance(value, list) else value
 
 
 class Plan:
@@ -100,29 +43,29 @@ class Plan:
     def __init__(self, what: str, program: Program, context: Context, source: Source) -> None:
         self.what, self.program, self.context, self.source = what, program, context, source
         self.kept = bool(source.digest) and not check.is_on()
-        self._known: OrderedDict[Hashable, Segment] = OrderedDict()
+        self._known: Signatures[Segment] = Signatures(_MOST)
         self._needed = _needed(program)
 
     def __call__(self, device: Device, scope: Scope) -> tuple[list[Any], list[Segment]]:
         """Runs the program."""
         at, ran, steps = 0, list[Segment](), self.program.steps
+        constants = self.program.constants
         while True:
-            given = Form(scope)
-            key = device.index, at, given.key
-            segment = self._known.get(key)
-            if segment is None:
-                segment = Segment(self, device, at, given)
-                self._known[key] = segment
-                if len(self._known) > MOST_SIGNATURES * 4:
-                    self._known.popitem(last=False)
-            self._known.move_to_end(key)
-            scope = segment(given.arrays)
-            ran += [segment] if segment.compiled else []
-            at = segment.end
+            given = described(self.what, device, (at,), scope, host=True)
+            if given is None:  # memory overlaps in part
+                run_steps(self.context, steps[at:], ChainMap(scope, constants))
+                at = len(steps)
+            else:
+                segment = self._known.get(given.key)
+                if segment is None:
+                    made = Segment(self, device, at, scope, given)
+                    segment = self._known.keep(given.key, made)
+                scope, at = segment(given.arrays), segment.end
+                ran += [segment] if segment.compiled else []
             if at == len(steps):
-                whole = ChainMap(scope, self.program.constants)
+                whole = ChainMap(scope, constants)
                 return [whole[name] for name in self.program.outputs], ran
-            run_steps(self.context, steps[at : at + 1], ChainMap(scope, self.program.constants))
+            run_steps(self.context, steps[at : at + 1], ChainMap(scope, constants))
             at += 1
             scope = {n: v for n, v in scope.items() if n in self._needed[at]}
 
@@ -143,9 +86,9 @@ class Plan:
 
     def traced_anew(self) -> None:
         """Forgets what came from disk, which says nothing of what it computes, from now on."""
+        if self.kept:
+            self._known.clear()
         self.kept = False
-        for key in [k for k, steps in self._known.items() if steps.thawed]:
-            del self._known[key]
 
     def needed(self, at: int) -> set[str]:
         """Names that are read by steps from a number on, or are outputs."""
@@ -155,25 +98,26 @@ class Plan:
 class Segment:
     """Steps that one trace notes, for one signature."""
 
-    results: Form
     compiled: Compiled | None = None
 
-    def __init__(self, plan: Plan, device: Device, start: int, given: Form) -> None:
-        self._plan, self._device, self._given = plan, device, given
-        self.end, self.thawed = start, False
+    def __init__(
+        self, plan: Plan, device: Device, start: int, scope: Scope, given: Arguments
+    ) -> None:
+        self._plan, self._device, self._signature = plan, device, given.key[1:]
+        self.end, self.form = start, Scope()
         kept = start == 0 and plan.kept and disk_cache.default_cache() is not None
         if kept and self._thaw():
             return
-        self._trace(start)
+        self._trace(start, scope, given.arrays)
         if kept and self.compiled and self.end == len(plan.program.steps):
             self._freeze(self.compiled)
 
-    def _trace(self, start: int) -> None:
-        plan, given, found = self._plan, self._given, dict[str, Any]()
-        steps, whole = plan.program.steps, ChainMap(found, plan.program.constants)
+    def _trace(self, start: int, scope: Scope, arrays: Sequence[Any]) -> None:
+        plan = self._plan
+        steps, found = plan.program.steps, {**scope}
+        whole = ChainMap(found, plan.program.constants)
 
-        def until_cut() -> None:
-            found.update(given(given.arrays.__getitem__))
+        def until_cut() -> Scope:
             try:
                 for number in range(start, len(steps)):
                     run_steps(plan.context, steps[number : number + 1], whole)
@@ -181,26 +125,22 @@ class Segment:
             except tracing.TraceEndedError:
                 if self.end == len(steps):
                     raise
+            needed = plan.needed(self.end)
+            return {n: v for n, v in found.items() if n in needed}
 
-        trace, graph, _ = traced(plan.what, until_cut, given.arrays)
-        needed = {n: v for n, v in found.items() if n in plan.needed(self.end)}
-        self.results = Form(needed, given.arrays)
-        if not self.results.arrays:
+        _, graph, self.form = traced(plan.what, until_cut, arrays, leaves=object)
+        if not graph.outputs:
             return
         weights = plan.context.weights
         for buffer in {b for node in graph.nodes for b in node.buffers()}:
             if buffer.kind == "constant" and buffer.weight is None:
                 buffer.weight = weights.get(id(buffer.memory))
-        outputs = tuple(map(trace.operand, self.results.arrays))
-        graph = replace(graph, outputs=outputs)
-        replay = Replay(self._device, optimised(graph, self._device))
-        self.compiled = Compiled(graph, replay, self.results)
+        self.compiled = Compiled(self._device, graph, self.form)
 
     def __call__(self, arrays: Sequence[Any]) -> Scope:
         """Runs the steps and returns the values that are still needed."""
-        if self.compiled is None:
-            return self.results(lambda number: None, arrays)
-        found: Scope = self.compiled(arrays)
+        run = self.compiled
+        found: Scope = filled(self.form, (), arrays) if run is None else run(arrays)
         return found
 
     # --- on disk ---------------------------------------------------------------------------------
@@ -208,7 +148,7 @@ class Segment:
     def _key(self, digest: str) -> str:
         """What all that is planned depends on."""
         device = self._device
-        told = (digest, self._given.key, identity(device.cl), device.traits, current_options(),
+        told = (digest, self._signature, identity(device.cl), device.traits,
                 table_of(device).choices, version_of_sources())  # fmt: skip
         return hashlib.sha256(f"onnx:{told!r}".encode()).hexdigest()
 
@@ -222,7 +162,7 @@ class Segment:
         def name_of(buffer: Buffer) -> str | None:
             return names.get(id(buffer.memory))
 
-        data = frozen.freeze(self._device, graph, name_of, self.results.places)
+        data = frozen.freeze(self._device, graph, name_of, self.form)
         if data is None:
             return
         key = self._key(source.digest)
@@ -239,13 +179,11 @@ class Segment:
         if data is None:
             return False
         try:
-            graph, places = frozen.thaw(device, data, plan.weight)
+            graph, self.form = frozen.thaw(device, data, plan.weight)
         except Exception:  # whatever a pickle of another make does
             return False
-        self.results = Form({})
-        self.results.places = places
-        self.compiled = Compiled(graph, Replay(device, graph), self.results)
-        self.end, self.thawed = len(plan.program.steps), True
+        self.compiled = Compiled(device, graph, self.form, passes=False)
+        self.end = len(plan.program.steps)
         return True
 
 

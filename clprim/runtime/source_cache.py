@@ -11,14 +11,10 @@ import os
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-from clprim.plan.kernel import PrintedCode
+from clprim.plan.kernel import KernelCode, PrintedCode
 from clprim.render import render
 from clprim.runtime import disk_cache
-
-if TYPE_CHECKING:
-    from clprim.plan.kernel import KernelCode
 
 # Everything that the text of a kernel depends on but its code: templates, and the modules whose
 # objects they call. (Floors: a plan imports from nothing else.)
@@ -54,11 +50,11 @@ def version_of_sources() -> str:
 
 @lru_cache(maxsize=1)
 def _printers() -> str:
-    """Returns such a digest of the files that decide how code is printed."""
     return _digest(_printing())
 
 
 def _printing() -> list[Entry]:
+    """The files that decide how code is printed."""
     clprim, templates = (import_module(name).__path__ for name in ("clprim", "clprim.templates"))
     places = (*(f"{place}/{name}" for place in clprim for name in _PRINTERS), *templates)
     return [entry for entry in _ours() if entry[0].startswith(places)]
@@ -71,8 +67,7 @@ def _ours() -> list[Entry]:
 
 
 def _digest(found: Sequence[Entry]) -> str:
-    version = import_module("clprim").__version__
-    return hashlib.sha256(repr((version, found)).encode()).hexdigest()
+    return hashlib.sha256(repr((import_module("clprim").__version__, found)).encode()).hexdigest()
 
 
 def _written(folders: Sequence[str]) -> list[Entry]:

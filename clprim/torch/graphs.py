@@ -6,25 +6,22 @@ graph. What it returns are tensors again, with the strides that it gave them.
 
 from __future__ import annotations
 
-import threading
 import warnings
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
-from pyopencl.tools import PooledBuffer
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from clprim.arrays.array import array_over
-from clprim.arrays.memory import memory_relation
-from clprim.graph.graph import Buffer, buffer_of
-from clprim.graph.passes import optimised
-from clprim.graph.replay import Replay
+from clprim.graph.compiled import Compiled, Signatures
+from clprim.graph.graph import Buffer, buffer_of, layout_of
+from clprim.graph.signature import sharing
 from clprim.graph.store import collecting
-from clprim.graph.trace import traced, uncollected
+from clprim.graph.trace import traced
 from clprim.options import current_options
 from clprim.plan.strides import Operand
 from clprim.runtime import tracing
@@ -34,8 +31,6 @@ from clprim.torch.memory import adopt, array_of, elsewhere, kind_of, placement
 from clprim.torch.numbers import run_on
 from clprim.torch.weights import Weights
 
-# Signatures that are remembered; the one that was called longest ago goes first.
-MOST_SIGNATURES = 64
 # Why a call is not replayed, and why it computes more than it has to.
 OVERLAP = "with arguments over overlapping parts of one piece of memory"
 UNCOUNTED = (
@@ -47,8 +42,8 @@ UNCOUNTED = (
 _Maker = Callable[[Sequence[torch.Tensor], Sequence[Any], dict[Buffer, torch.Tensor]], Any]
 
 
-class Recorded:
-    """What a function launches for one signature."""
+class Recorded(Compiled):
+    """What a function of tensors launches for one signature."""
 
     def __init__(
         self,
@@ -60,21 +55,25 @@ class Recorded:
         free: Collection[int] = (),
         bare: Collection[int] = (),
     ) -> None:
-        arrays = [array_of(t) for t in tensors]
-        with torch.no_grad(), _same_peak(), uncollected():
-            trace, graph, result = traced(what, function, arrays)
+        results: list[Any] = []
+        loose: set[int] = set()
+
+        def call() -> list[Any]:
+            result = function()
             for n in bare:
                 result[n] = private.form_of(result[n])
-            results, self._form = tree_flatten(result)
+            loose.update(id(result[n]) for n in free)
+            results[:], self._tree = tree_flatten(result)
+            return [array_of(r) for r in results if _is_made(r)]
+
+        with torch.no_grad(), _same_peak():
+            trace, graph, _ = traced(what, call, [array_of(t) for t in tensors])
             written = {buffer_of(w) for node in graph.nodes for w in (*node.writes, *node.changed)}
             bound = weights.bound(trace, written)
-            made = [r for r in results if _is_made(r)]
-            outputs = tuple(trace.operand(array_of(r)) for r in made)
-        loose = {id(result[n]) for n in free}
+        made = filter(_is_made, results)
         numbers = frozenset(n for n, r in enumerate(made) if id(r) in loose)
-        self.traced = replace(graph, outputs=outputs, free=numbers)
-        with collecting() as self._kept, uncollected():
-            self.replay = Replay(device, optimised(self.traced, device))
+        with collecting() as self._kept:
+            super().__init__(device, replace(graph, free=numbers))
         self._device = device
         self._makers = self._makers_of(results, tensors, weights.tensors)
         inside = [*map(buffer_of, graph.inputs), *bound]
@@ -89,11 +88,8 @@ class Recorded:
         """Launches it before anybody has looked at weights, so that the device has begun."""
         return self._launched(tensors) if self._repeatable else None
 
-    def __call__(
-        self,
-        tensors: Sequence[torch.Tensor],
-        weights: Weights,
-        memory: list[Any] | None = None,
+    def run(
+        self, tensors: Sequence[torch.Tensor], weights: Weights, memory: list[Any] | None = None
     ) -> Any:
         """Runs it on the tensors of a call."""
         if self._watched:
@@ -112,7 +108,7 @@ class Recorded:
             torch.autograd.graph.increment_version(changed)
         whole: dict[Buffer, torch.Tensor] = {}
         found = [make(tensors, memory, whole) for make in self._makers]
-        return found[0] if self._form.is_leaf() else tree_unflatten(found, self._form)
+        return found[0] if self._tree.is_leaf() else tree_unflatten(found, self._tree)
 
     def _launched(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
         return self.replay([private.storage_of(t).clprim.root.base_data for t in tensors])
@@ -138,7 +134,7 @@ class Recorded:
         """Returns what makes a tensor of memory that a replay has written."""
         device, replay = self._device, self.replay
         buffer = buffer_of(operand)
-        where = operand.shape, operand.dtype, operand.strides, operand.offset, operand.size
+        where = layout_of(operand)
 
         def make(_: Any, memory: Sequence[Any], __: Any) -> torch.Tensor:
             found = adopt(array_over(device, replay.memory_of(buffer, memory), *where))
@@ -226,9 +222,8 @@ class Graphs:
     def __init__(self, what: str, free: Collection[int] = (), bare: Collection[int] = ()) -> None:
         self.what, self._free, self._bare = what, free, bare
         self._weights = Weights()
-        self._known: OrderedDict[Hashable, Recorded] = OrderedDict()
+        self._known: Signatures[Recorded] = Signatures()
         self._told: set[str] = set()
-        self._lock = threading.RLock()
 
     def __call__(
         self,
@@ -246,7 +241,7 @@ class Graphs:
             self._tell(f"{OVERLAP}: its kernels run one by one")
             return function()
         memory = ahead.memory if ahead is not None and ahead.recorded is found else None
-        return found(tensors, weights, memory)
+        return found.run(tensors, weights, memory)
 
     def ahead(self, tensors: Sequence[torch.Tensor], key: Hashable = ()) -> Ahead | None:
         """Launches what such a call launched last time, before anybody looks at weights."""
@@ -258,9 +253,7 @@ class Graphs:
         return None if found is None or memory is None else Ahead(found, memory)
 
     def _seen(self, tensors: Sequence[torch.Tensor], key: Hashable) -> Recorded | None:
-        whole = current_device().index, current_options(), key, _signature(tensors)
-        with self._lock:
-            return self._known.get(whole)
+        return self._known.get(_signature(tensors, key))
 
     def _tell(self, why: str) -> None:
         """Warns, the first time that there is this reason."""
@@ -287,46 +280,34 @@ class Graphs:
         weights: Weights,
         key: Hashable,
     ) -> Recorded | None:
-        device = current_device()
-        signature = _signature(tensors)
-        if signature is None:
+        whole = _signature(tensors, key)
+        if whole is None:
             return None
-        whole = (device.index, current_options(), key, signature)
-        with self._lock:
+        with self._known.lock:  # one thread traces
             if weights is not self._weights:
                 self._known.clear()
                 self._weights = weights
-            known = self._known
-            found = known.get(whole)
+            found = self._known.get(whole)
             if found is None:
-                known[whole] = found = Recorded(
-                    device, self.what, function, tensors, weights, self._free, self._bare
-                )
-                if len(known) > MOST_SIGNATURES:
-                    known.popitem(last=False)
+                how = self._free, self._bare
+                made = Recorded(current_device(), self.what, function, tensors, weights, *how)
+                found = self._known.keep(whole, made)
                 if weights.uncounted:
                     self._tell(UNCOUNTED)
-            else:
-                known.move_to_end(whole)
         return found
 
 
-def _signature(tensors: Sequence[torch.Tensor]) -> Hashable | None:
+def _signature(tensors: Sequence[torch.Tensor], key: Hashable) -> Hashable | None:
     """Returns what tells the tensors of two calls apart; None where memory overlaps in part."""
-    found: list[Any] = []
-    places: dict[int, int] = {}
-    odd: list[Any] = []
+    found: list[Any] = [current_device().index, current_options(), key]
+    memories: list[Any] = []
     for tensor in tensors:
         try:
             root = private.storage_of(tensor).clprim.root
         except AttributeError:
             raise elsewhere(tensor.device) from None
-        memory = root.base_data
+        memories.append(root.base_data)
         found += (tensor.shape, tensor.stride(), tensor.dtype)
-        found += (tensor.storage_offset(), root.offset, places.setdefault(id(memory), len(places)))
-        if type(memory) is not PooledBuffer and memory is not None:
-            odd.append(memory)
-    for n, one in enumerate(odd):
-        if any(one is not other and memory_relation(one, other) for other in odd[:n]):
-            return None
-    return tuple(found)
+        found += (tensor.storage_offset(), root.offset)
+    shared = sharing(memories)
+    return None if shared is None else (*found, *shared)

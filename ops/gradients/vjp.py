@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import clprim.graph.derivatives  # noqa: F401 - which registers them
 from clprim.call.signature import Calls
 from clprim.errors import ClprimError
-from clprim.graph.arguments import described
 from clprim.graph.backward import Walk, differentiated
 from clprim.graph.compiled import Compiled
-from clprim.graph.passes import optimised
-from clprim.graph.replay import Replay
-from clprim.graph.results import Results
-from clprim.graph.trace import traced, uncollected
+from clprim.graph.signature import described
+from clprim.graph.trace import traced
 from clprim.ops.shared.arguments import check_floating, check_shape, is_array
-from clprim.options import current_options
 from clprim.runtime import tracing
 from clprim.runtime.device import current_device
 
@@ -73,21 +68,16 @@ def vjp(
         if tracing.active.now is not None:
             return noted(args, options)
         device = current_device()
-        found = described(what, device, args, options, fallback=False)
+        found = described(what, device, args, options)
         if found is None:  # arrays over parts of one piece of memory
             args = tuple(a.copy() if is_array(a) else a for a in args)
             return call(*args, **{n: a.copy() if is_array(a) else a for n, a in options.items()})
-        key, arrays = (found.key, current_options()), found.arrays
-        repeat = calls.get(key)
+        repeat = calls.get(found.key)
         if repeat is None:
-            with uncollected():
-                trace, graph, result = traced(what, lambda: noted(args, options), arrays)
-                results = Results(what, result, arrays)
-                outputs = tuple(map(trace.operand, results.arrays))
-                whole = optimised(replace(graph, outputs=outputs), device)
-                repeat = Compiled(graph, Replay(device, whole, keep=False), results)
-            calls.remember(key, repeat)
-        return repeat(arrays)
+            _, graph, form = traced(what, lambda: noted(args, options), found.arrays)
+            repeat = Compiled(device, graph, form, keep=False)
+            calls.remember(found.key, repeat)
+        return repeat(found.arrays)
 
     several = "s" * (len(names) > 1)
     call.__name__ = call.__qualname__ = what

@@ -1,10 +1,12 @@
 """Saved graphs: they come back as they were, also in another process, and bad files are refused."""
 
 import contextlib
+import gc
 import json
 import struct
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -61,6 +63,16 @@ def test_a_graph_comes_back(tmp_path):
 
 
 @pytest.mark.alone
+def test_a_graph_that_was_called_goes_with_its_memory(tmp_path):
+    x, _ = saved(tmp_path / "net.clprim")
+    graph = cp.Graph.load(tmp_path / "net.clprim")
+    graph(x)
+    gone = weakref.ref(graph)
+    del graph
+    gc.collect()
+    assert gone() is None
+
+
 def test_another_process_reads_it(tmp_path):
     x, expected = saved(tmp_path / "net.clprim")
     np.save(tmp_path / "x.npy", x.get())

@@ -5,6 +5,7 @@ import sys
 import threading
 
 import numpy as np
+import pyopencl as cl
 import pytest
 
 onnx = pytest.importorskip("onnx")
@@ -13,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper, parser  # noqa: E402
 
 import clprim as cp  # noqa: E402
 import clprim.onnx  # noqa: E402
+from clprim.arrays.array import array_over  # noqa: E402
 from clprim.onnx import plan  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
@@ -111,6 +113,28 @@ def test_each_size_is_compiled_once_and_old_plans_stay(device):
         x = numbers(n, 4)
         np.testing.assert_allclose(net(x, w), np.maximum(x @ w, 0), rtol=1e-5, atol=1e-6)
     assert len(net._plan._known) == 3
+
+
+def test_options_are_a_part_of_the_signature(device):
+    net, x, w = clprim.onnx.load(model(LINEAR)), numbers(3, 4), numbers(4, 2)
+    for error in (5e-6, 0, 5e-6):
+        with cp.options(convolution_error=error):
+            np.testing.assert_allclose(net(x, w), np.maximum(x @ w, 0), rtol=1e-5, atol=1e-6)
+    assert len(net._plan._known) == 2
+
+
+def test_inputs_over_overlapping_memory_run_step_by_step(device):
+    net, given = clprim.onnx.load(model(LINEAR)), []
+    whole = cl.Buffer(device.context, cl.mem_flags.READ_WRITE, 4096)
+    for n, shape in (0, (3, 4)), (1024, (4, 2)):
+        part, (rows, columns) = whole.get_sub_region(n, 2048), shape
+        where = shape, np.dtype("f4"), (4 * columns, 4), 0, rows * columns
+        given.append(array_over(device, part, *where))
+        given[-1][...] = numbers(*shape)
+    wanted = np.maximum(numbers(3, 4) @ numbers(4, 2), 0)
+    for _ in range(2):
+        np.testing.assert_allclose(net(*given).get(), wanted, rtol=1e-5, atol=1e-6)
+    assert len(net._plan._known) == 0
 
 
 def test_shapes_are_computed_on_the_host(device):
@@ -244,7 +268,7 @@ def test_weights_are_constants_that_are_packed(device):
     net, x = clprim.onnx.load(made.SerializeToString()), numbers(256, 64)
     wanted = np.maximum(x.astype(np.float64) @ w, 0)
     np.testing.assert_allclose(net(x), wanted, rtol=1e-4, atol=1e-5)
-    (segment,) = net._plan._known.values()
+    _, (segment,) = net._run(net._bound((x,), {}))
     replay = segment.compiled.replay
     assert len(replay.steps) == 1, net.explain(x)
     assert replay.graph.nodes[0].kept
