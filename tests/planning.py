@@ -67,7 +67,7 @@ def where_possible(make):
     def made(*args, **options):
         try:
             return make(*args, **options)
-        except (ClprimError, AssertionError, AttributeError, IndexError, ValueError):
+        except (ClprimError, AssertionError, AttributeError, IndexError, TypeError, ValueError):
             if not _stand_ins:
                 raise
             return ()

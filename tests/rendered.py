@@ -275,15 +275,13 @@ def reductions():
 
 def examples(family):
     """The plans of its strategies' examples, without those that another dtype is not planned by."""
-    if not is_stand_in():
-        for name, strategy, e in family.examples():
-            yield name, strategy.planned(e.problem, e.traits, e.tile)
-        return
-    planned = where_possible(lambda strategy, e: strategy.planned(e.problem, e.traits, e.tile))
-    for name, strategy, example in family.examples():
-        plan = planned(strategy, example)
-        if plan:
-            yield name, plan
+    for strategy, lower in family.own():
+        for one in where_possible(lambda s=strategy: [*s.examples()])():
+            plan = where_possible(
+                lambda s=strategy, e=one, lower=lower: s.planned(lower(e.problem), e.traits, e.tile)
+            )()
+            if plan:
+                yield f"{strategy.name}-{one.name}" if one.name else strategy.name, plan
 
 
 def strategies():

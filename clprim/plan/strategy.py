@@ -242,15 +242,19 @@ class Family(Generic[P]):
             found |= dict.fromkeys(choice for choice in turn if choice is not None)
         return list(found)
 
+    def own(self) -> Iterator[tuple[Strategy[Any], Callable[[Any], Any]]]:
+        """Yields the strategies that are no other family's, and what lowers a problem to them."""
+        for entry in self.entries:
+            lower = entry.lower if isinstance(entry, Lowered) else lambda problem: problem
+            for strategy in self._own(entry):
+                yield strategy, lower
+
     def examples(self) -> Iterator[tuple[str, Strategy[Any], Example[Any]]]:
         """Yields all examples of its own strategies with names like files', lowered for them."""
-        for entry in self.entries:
-            lower = entry.lower if isinstance(entry, Lowered) else None
-            for strategy in self._own(entry):
-                for one in strategy.examples():
-                    name = f"{strategy.name}-{one.name}" if one.name else strategy.name
-                    problem = one.problem if lower is None else lower(one.problem)
-                    yield name, strategy, replace(one, problem=problem)
+        for strategy, lower in self.own():
+            for one in strategy.examples():
+                name = f"{strategy.name}-{one.name}" if one.name else strategy.name
+                yield name, strategy, replace(one, problem=lower(one.problem))
 
     def _own(self, entry: Strategy[P] | Lowered[P] | Via[P]) -> Sequence[Strategy[Any]]:
         """The strategies of an entry that are no other family's."""
