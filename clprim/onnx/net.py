@@ -305,9 +305,10 @@ def _kind(info: onnx.ValueInfoProto) -> Kind:
 def _fits(shape: tuple[int, ...], wanted: tuple[Any, ...]) -> bool:
     if len(shape) != len(wanted):
         return False
-    return all(
-        w is None or isinstance(w, str) or n == w for n, w in zip(shape, wanted, strict=True)
-    )
+    for n, w in zip(shape, wanted, strict=True):  # noqa: SIM110 - the hot path
+        if isinstance(w, int) and n != w:
+            return False
+    return True
 
 
 def _folded(program: Program) -> Program:
