@@ -11,14 +11,11 @@ from torch.nested._internal.nested_tensor import nested_from_padded
 from clprim.errors import DeviceError
 from clprim.torch import private
 
-_Attention = Callable[..., Any]
-
 
 def _seen(key: Any, length: int) -> torch.Tensor:
     """Returns which of a sequence's padded keys there are: one row a sequence."""
-    offsets = key.offsets()
-    places = torch.arange(length, device=offsets.device)
-    return places < (offsets[1:] - offsets[:-1])[:, None]
+    places = torch.arange(length, device=key.device)
+    return places < key.offsets().diff()[:, None]
 
 
 def _attend(
@@ -59,7 +56,7 @@ def _in_rows(x: Any, place: int) -> Any:
     return x if x._lengths is None else x.contiguous()
 
 
-def _attention(original: _Attention) -> _Attention:
+def _attention(original: Callable[..., Any]) -> Callable[..., Any]:
     """PyTorch's, which chooses among kernels of other devices, but for tensors on this one."""
 
     def run(
