@@ -33,7 +33,8 @@ _POINTER = re.compile(r"__global (?:const )?(?:volatile )?u?([a-z]+)")
 def main() -> None:
     """Says of every plan how far it is, with the time, and what became of it."""
     child.leave_no_core_file()
-    where, plans, bound = json.loads(sys.stdin.read())
+    where, plans, bound, cache = json.loads(sys.stdin.read())
+    os.environ["POCL_CACHE_DIR"] = cache
     icd.prepare()
     device = Device(query.find(where), 0)
     device.open()

@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import clprim as cp
@@ -46,24 +47,27 @@ def run_all(
     some = [builds[n : n + _A_CHILD] for n in range(0, len(builds), _A_CHILD)]
 
     def run(batch: Sequence[Build]) -> list[tuple[str, str]]:
-        outcomes = _outcomes(device, batch, bound)
+        outcomes = _outcomes(device, batch, bound, cache)
         say(batch[-1].name)
         return outcomes
 
-    with ThreadPoolExecutor(children) as threads:
+    # What a child that is killed has half written would break the kernel for every later process.
+    with TemporaryDirectory() as cache, ThreadPoolExecutor(children) as threads:
         for batch, outcomes in zip(some, threads.map(run, some), strict=True):
             for build, (outcome, about) in zip(batch, outcomes, strict=True):
                 found[outcome].append((build, about))
     return found
 
 
-def _outcomes(device: Device, builds: Sequence[Build], bound: float) -> list[tuple[str, str]]:
+def _outcomes(
+    device: Device, builds: Sequence[Build], bound: float, cache: str
+) -> list[tuple[str, str]]:
     """Builds and runs one after another; behind a death, the next child goes on."""
     found: list[tuple[str, str]] = []
     while len(found) < len(builds):
         left = [(b.plan, b.own) for b in builds[len(found) :]]
         plans = [b64encode(pickle.dumps(one)).decode() for one in left]
-        task = json.dumps([query.whereabouts(device.cl), plans, bound])
+        task = json.dumps([query.whereabouts(device.cl), plans, bound, cache])
         said, _ = child.run(TASK.format(path=child.search_path()), task, bound * (len(plans) + 1))
         if not said:
             raise OSError("the child process did not begin")

@@ -95,7 +95,11 @@ def may_share_lanes(device: cl.Device) -> bool:
 
 def identity(device: cl.Device) -> tuple[bytes, ...]:
     """Name everything but the source that the compiler's output may depend on."""
-    settings = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith(_SETTINGS))
+    settings = sorted(
+        f"{k}={v}"
+        for k, v in os.environ.items()
+        if k.startswith(_SETTINGS) and k != "POCL_CACHE_DIR"  # which changes no output
+    )
     names = (
         device.name,
         device.version,
