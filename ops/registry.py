@@ -149,7 +149,7 @@ def add_onnx(text: str, function: Callable[..., Any]) -> None:
         given = [part.partition(":") for part in inputs.split(",") if part.strip()]
         kinds = tuple((label.strip(), kind.strip() or "Any") for label, _, kind in given)
         how = kinds, parameters, defaults, *map(tuple, signs.values())
-        _onnx[domain, name] = OnnxOperator(name, function, *how)
+        _onnx[domain, name] = OnnxOperator(name, function, *how)  # type: ignore[arg-type]
 
 
 def recorded() -> set[tuple[str, str]]:

@@ -178,7 +178,7 @@ def scaled_dot_product_attention_backward(
 def scaled_dot_product_attention_backward(
     *args: Any, mask_gradient: Literal[True], **options: Any
 ) -> tuple[Array, Array, Array, Array]: ...
-def scaled_dot_product_attention_backward(
+def scaled_dot_product_attention_backward(  # type: ignore[misc]
     grad: Any,
     query: Any,
     key: Any,

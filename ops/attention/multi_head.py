@@ -110,7 +110,7 @@ def multi_head_attention_forward(
 def multi_head_attention_forward(
     *args: Any, return_saved: Literal[True], **options: Any
 ) -> tuple[Array, Array | None, SavedHeads]: ...
-@operator(
+@operator(  # type: ignore[misc]
     gradient="`multi_head_attention_backward`",
     sample="*[x[..., 0]] * 3, 4, 2, empty((12, 4)), *[None] * 3, False, 0.0, empty((4, 4)), None",
 )
@@ -203,9 +203,9 @@ def multi_head_attention_forward(
     )
     p = dropout_p if training else 0.0
     if need_weights:
-        attended = _attend_by_weights(*divided, mask, p)
+        attended = _attend_by_weights(*divided, mask, p)  # type: ignore[arg-type, call-arg]
     else:
-        attended = _attend(*divided, mask, p, causal=causal, saves=return_saved)
+        attended = _attend(*divided, mask, p, causal=causal, saves=return_saved)  # type: ignore[arg-type, misc]
     found = _shown(attended.kept, average_attn_weights, batched)
     rows = attended.seen.transpose(2, 0, 1, 3).reshape(length, batch, width)
     y = linear(rows, out_proj_weight, out_proj_bias)
@@ -215,7 +215,7 @@ def multi_head_attention_forward(
     parameters = {"in_proj_weight": in_proj_weight, **biases, "out_proj_bias": out_proj_bias}
     given = frozenset(name for name, a in parameters.items() if a is not None)
     saved = SavedHeads(
-        inputs=(query, key, value), weights=weights, heads=divided, mask=mask,
+        inputs=(query, key, value), weights=weights, heads=divided, mask=mask,  # type: ignore[arg-type]
         masks=(attn_mask, padding), causal=causal, shape=None if found is None else found.shape,
         average=average_attn_weights, rows=rows, out=out_proj_weight, given=given,
         batched=batched, **vars(attended),

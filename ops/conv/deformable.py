@@ -64,7 +64,7 @@ def deform_conv2d(
     (batch, channels, *sizes), (outputs, each, kh, kw) = x.shape, weight.shape
     four = not isinstance(padding, int) and len(padding) == 4
     pads = numbers(what, "padding", padding, 4, 0) if four else padding
-    borders = (pads[:2], pads[2:]) if four else padding
+    borders = (pads[:2], pads[2:]) if four else padding  # type: ignore[index]
     w = sliding(what, tuple(sizes), (kh, kw), dilation, borders, stride, free=True)
     oh, ow = w.outputs
     taps, shares = kh * kw, offset.shape[1] // (2 * kh * kw)

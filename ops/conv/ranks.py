@@ -321,7 +321,7 @@ def _gradient_of_rows(
     told = told._replace(shape=shape, algorithm=settings["algorithm"])
     out = settings["out"]
     place = out_as_images(primitive.what, out, single)
-    y = contract(primitive, *given, (), told, told.key, out=place, beta=settings["beta"])
+    y = contract(primitive, *given, (), told, told.key, out=place, beta=settings["beta"])  # type: ignore[arg-type, call-arg, misc]
     return out if out is not None else as_rows(y, single)
 
 

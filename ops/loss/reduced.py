@@ -62,7 +62,7 @@ class Loss:
             shape = arrays[0].shape
             numbers = (*numbers, 1 / max(1, shape[0] if shape else 1))
         texts = self.text, self._gradient
-        operator = _reduced(texts, reduction, dtype, self._name, len(numbers) - 1)
+        operator = _reduced(texts, reduction, dtype, self._name, len(numbers) - 1)  # type: ignore[assignment]
         result = operator(*arrays, *numbers, out=out)
         return result
 

@@ -127,7 +127,7 @@ def triplet_margin_with_distance_loss(
     function = _distance if distance_function is None else distance_function
     arrays = (anchor, positive, negative)
     distances, margin = _distances_by(what, function, arrays, margin, swap, reduction)
-    return _of_distances(*distances, margin, reduction)
+    return _of_distances(*distances, margin, reduction)  # type: ignore[call-arg]
 
 
 def triplet_margin_with_distance_loss_backward(

@@ -40,7 +40,7 @@ def avg_pool1d(
     """Returns the mean of every window of (N, C, L) or (C, L); see `avg_pool2d`."""
     given = (kernel_size, stride, padding, ceil_mode, count_include_pad, None)
     store = {"epilogue": epilogue, "epilogue_args": epilogue_args, "out": out}
-    return mean_pool("avg_pool1d", x, *given, dilation=dilation, **store)  # type: ignore
+    return mean_pool("avg_pool1d", x, *given, dilation=dilation, **store)
 
 
 @repeatable

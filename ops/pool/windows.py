@@ -231,7 +231,7 @@ def sliding(
     )  # fmt: skip
     before, after = borders(what, padding, len(sizes))
     each = zip(sizes, k, s, before, after, d, strict=True)
-    outputs = tuple(_outputs(counted(what, "a size", n), *given, False) for n, *given in each)
+    outputs = tuple(_outputs(counted(what, "a size", n), *given, False) for n, *given in each)  # type: ignore[call-arg]
     if min(outputs) < 1:
         raise ShapeError(f"{what}: images of {tuple(sizes)} have no window of {k}")
     return Windows(2, tuple(sizes), k, s, before, d, outputs, after, free)

@@ -151,7 +151,7 @@ def rrelu(
 def rrelu(
     *args: Any, return_state: Literal[True], **options: Any
 ) -> tuple[Array, State | None]: ...
-@operator()
+@operator()  # type: ignore[misc]
 def rrelu(
     x: Any,
     lower: float = 1 / 8,

@@ -31,7 +31,7 @@ def gumbel_softmax(
 def gumbel_softmax(
     *args: Any, return_soft: Literal[True], **options: Any
 ) -> tuple[Array, Array]: ...
-@operator(wrt="logits", saves="return_soft: soft")
+@operator(wrt="logits", saves="return_soft: soft")  # type: ignore[misc]
 def gumbel_softmax(
     logits: Any,
     tau: float = 1.0,

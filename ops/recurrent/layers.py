@@ -171,7 +171,7 @@ class Layers:
         """Returns those of one layer in one direction."""
         weight, recurrent, *more = self.params[number]
         projection = more.pop() if self.projected else None
-        return Weights(weight, recurrent, tuple(more) or (None, None), projection)  # type: ignore
+        return Weights(weight, recurrent, tuple(more) or (None, None), projection)
 
     def ways(self, array: Any) -> list[Any]:
         """Returns each direction of (rows, directions × P)."""
@@ -269,7 +269,7 @@ def run_line(
             _mask(goes, last, shown, walk.lengths, first // max(size, 1))
         if walk.packed:
             copy_to(shown, out=last[0][:size])
-        h, memory = shown, last[1:]
+        h, memory = shown, last[1:]  # type: ignore[assignment]
     if not ends:
         copy_to(h, out=last[0])
     if before is None or own is None:

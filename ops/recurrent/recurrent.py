@@ -30,7 +30,7 @@ def lstm(
 def lstm(
     *args: Any, return_saved: Literal[True], **options: Any
 ) -> tuple[Array, Array, Array, Saved]: ...
-@operator(
+@operator(  # type: ignore[misc]
     autocast="lower lstm.input gru.input rnn_tanh.input rnn_relu.input "
     "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"
 )
@@ -95,7 +95,7 @@ def gru(
 ) -> tuple[Array, Array]: ...
 @overload
 def gru(*args: Any, return_saved: Literal[True], **options: Any) -> tuple[Array, Array, Saved]: ...
-@operator()
+@operator()  # type: ignore[misc]
 def gru(
     input: Any,
     hx: Any,
@@ -135,7 +135,7 @@ def rnn(
 ) -> tuple[Array, Array]: ...
 @overload
 def rnn(*args: Any, return_saved: Literal[True], **options: Any) -> tuple[Array, Array, Saved]: ...
-@operator()
+@operator()  # type: ignore[misc]
 def rnn(
     input: Any,
     hx: Any,

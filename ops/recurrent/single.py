@@ -58,7 +58,7 @@ def lstm_cell(
 def lstm_cell(
     *args: Any, return_saved: Literal[True], **options: Any
 ) -> tuple[Array, Array, SavedStep]: ...
-@operator(sample="*cell(8, pair=True)")
+@operator(sample="*cell(8, pair=True)")  # type: ignore[misc]
 def lstm_cell(
     input: Any,
     hx: Sequence[Any],
