@@ -10,8 +10,14 @@ import griffe
 
 _STUBS = ("ops.elementwise.operators.", "ops.loss.operators.")
 _KINDS = {
-    inspect.Parameter.POSITIONAL_OR_KEYWORD: griffe.ParameterKind.positional_or_keyword,
-    inspect.Parameter.KEYWORD_ONLY: griffe.ParameterKind.keyword_only,
+    kind: getattr(griffe.ParameterKind, name)
+    for kind, name in (
+        (inspect.Parameter.POSITIONAL_ONLY, "positional_only"),
+        (inspect.Parameter.POSITIONAL_OR_KEYWORD, "positional_or_keyword"),
+        (inspect.Parameter.VAR_POSITIONAL, "var_positional"),
+        (inspect.Parameter.KEYWORD_ONLY, "keyword_only"),
+        (inspect.Parameter.VAR_KEYWORD, "var_keyword"),
+    )
 }
 
 
@@ -50,7 +56,7 @@ class Examples(griffe.Extension):
                     name,
                     lineno=obj.lineno,
                     parameters=griffe.Parameters(*parameters),
-                    returns=made.__annotations__["return"],
+                    returns=made.__annotations__.get("return"),
                     docstring=griffe.Docstring(inspect.getdoc(made) or ""),
                 )
                 mod.set_member(name, function)
