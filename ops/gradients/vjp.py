@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import clprim.graph.derivatives  # noqa: F401 - which registers them
+from clprim.arrays.memory import operand_of
 from clprim.call.signature import Calls
 from clprim.errors import ClprimError
 from clprim.graph.backward import Walk, differentiated
@@ -18,6 +19,7 @@ from clprim.graph.compiled import Compiled
 from clprim.graph.signature import described
 from clprim.graph.trace import traced
 from clprim.ops.shared.arguments import check_floating, check_shape, is_array
+from clprim.plan.strides import overlaps_itself
 from clprim.runtime import tracing
 from clprim.runtime.device import current_device
 
@@ -47,6 +49,9 @@ def vjp(
         """Notes the nodes of the operator and of its gradients in the trace that is active."""
         bound = signature.bind(*args, **options)
         trace, device, given = tracing.active.now, current_device(), bound.arguments
+        for n in names:  # each element of a broadcast argument has a gradient of its own
+            if is_array(given.get(n)) and overlaps_itself(operand_of(given[n])):
+                given[n] = given[n].copy()
         with differentiated(trace) as (start, spans):
             try:
                 value = (program or own)(*bound.args[1:], **bound.kwargs)

@@ -77,3 +77,15 @@ def test_what_no_backward_operator_returns_has_gradients_as_well(device, reducti
     (value.mean() if reduction == "mean" else value.sum()).backward()
     for a, b in zip(found, given, strict=True):
         np.testing.assert_allclose(a.get(), b.grad.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_broadcast_argument_has_a_gradient_of_every_element(device):
+    x = cp.broadcast_to(cp.asarray(np.float32([0.5, -1])), (3, 2))
+    grad, target = (cp.asarray(np.float32(a)) for a in ([[1, 2], [3, 4], [5, 6]], np.ones((3, 2))))
+    for backward, given, options in (
+        (ops.gelu_backward, (grad, x), {}),
+        (ops.mse_loss_backward, (grad, x, target), {"reduction": "none"}),
+    ):
+        apart = [a.copy() for a in given]
+        found, wanted = (backward(*arrays, **options) for arrays in (given, apart))
+        np.testing.assert_array_equal(found.get(), wanted.get())
