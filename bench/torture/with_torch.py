@@ -149,6 +149,8 @@ def changing(draw: Draw) -> Case:
     exec(text, space)
     numbers = draw.random.permutation([0.1, 0.2, 0.3, 0.7]).tolist()
     calls = [(n, k, {"a": 1 - n, "b": [n / 2]}) for n, k in zip(numbers, (1, 2, 3, 2), strict=True)]
+    if not cp.current_device().traits.fp64:  # PyTorch hands some changing numbers over in float64
+        calls = calls[:1]
     hosts = [draw.random.choice([0.25, 0.5, 1.5, 2.0], (3, 4)) for _ in range(2)]
     function = space["f"]
     expected = tuple(function(*map(torch.from_numpy, hosts), *c).numpy() for c in calls)
