@@ -148,8 +148,8 @@ def add_onnx(text: str, function: Callable[..., Any]) -> None:
                 defaults[attribute] = literal_eval(default)
         given = [part.partition(":") for part in inputs.split(",") if part.strip()]
         kinds = tuple((label.strip(), kind.strip() or "Any") for label, _, kind in given)
-        how = kinds, parameters, defaults, *map(tuple, signs.values())
-        _onnx[domain, name] = OnnxOperator(name, function, *how)  # type: ignore[arg-type]
+        how: Any = kinds, parameters, defaults, *map(tuple, signs.values())
+        _onnx[domain, name] = OnnxOperator(name, function, *how)
 
 
 def recorded() -> set[tuple[str, str]]:

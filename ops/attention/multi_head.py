@@ -198,14 +198,14 @@ def multi_head_attention_forward(
     attn_mask = None if causal else attn_mask
     sizes = batch, heads, length, key.shape[0]
     mask = _mask(attn_mask, key_padding_mask, sizes, extra, query.dtype)
-    divided = tuple(
+    q, k, v = (
         a.reshape(a.shape[0], batch, heads, width // heads).transpose(1, 2, 0, 3) for a in (q, k, v)
     )
     p = dropout_p if training else 0.0
     if need_weights:
-        attended = _attend_by_weights(*divided, mask, p)  # type: ignore[arg-type, call-arg]
+        attended = _attend_by_weights(q, k, v, mask, p)
     else:
-        attended = _attend(*divided, mask, p, causal=causal, saves=return_saved)  # type: ignore[arg-type, misc]
+        attended = _attend(q, k, v, mask, p, causal=causal, saves=return_saved)
     found = _shown(attended.kept, average_attn_weights, batched)
     rows = attended.seen.transpose(2, 0, 1, 3).reshape(length, batch, width)
     y = linear(rows, out_proj_weight, out_proj_bias)
@@ -215,7 +215,7 @@ def multi_head_attention_forward(
     parameters = {"in_proj_weight": in_proj_weight, **biases, "out_proj_bias": out_proj_bias}
     given = frozenset(name for name, a in parameters.items() if a is not None)
     saved = SavedHeads(
-        inputs=(query, key, value), weights=weights, heads=divided, mask=mask,  # type: ignore[arg-type]
+        inputs=(query, key, value), weights=weights, heads=(q, k, v), mask=mask,
         masks=(attn_mask, padding), causal=causal, shape=None if found is None else found.shape,
         average=average_attn_weights, rows=rows, out=out_proj_weight, given=given,
         batched=batched, **vars(attended),

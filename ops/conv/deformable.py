@@ -11,7 +11,7 @@ from clprim.arrays.array import Array
 from clprim.errors import ShapeError
 from clprim.graph.repeat import repeatable
 from clprim.ops.elementwise.binary import add
-from clprim.ops.pool.windows import Numbers, numbers, sliding
+from clprim.ops.pool.windows import Borders, Numbers, numbers, sliding
 from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, check_shape
@@ -62,9 +62,10 @@ def deform_conv2d(
                 f"{what}: {label} has shape {array.shape}, x {x.shape}: expected 4 dimensions"
             )
     (batch, channels, *sizes), (outputs, each, kh, kw) = x.shape, weight.shape
-    four = not isinstance(padding, int) and len(padding) == 4
-    pads = numbers(what, "padding", padding, 4, 0) if four else padding
-    borders = (pads[:2], pads[2:]) if four else padding  # type: ignore[index]
+    borders: Borders = padding
+    if not isinstance(padding, int) and len(padding) == 4:
+        pads = numbers(what, "padding", padding, 4, 0)
+        borders = pads[:2], pads[2:]
     w = sliding(what, tuple(sizes), (kh, kw), dilation, borders, stride, free=True)
     oh, ow = w.outputs
     taps, shares = kh * kw, offset.shape[1] // (2 * kh * kw)

@@ -47,10 +47,17 @@ def vjp(
 
     def noted(args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
         """Notes the nodes of the operator and of its gradients in the trace that is active."""
-        bound = signature.bind(*args, **options)
+        try:
+            bound = signature.bind(*args, **options)
+        except TypeError as error:
+            raise TypeError(f"{what}() {error}") from None
         trace, device, given = tracing.active.now, current_device(), bound.arguments
-        for n in names:  # each element of a broadcast argument has a gradient of its own
-            if is_array(given.get(n)) and overlaps_itself(operand_of(given[n])):
+        for n in names:
+            if given.get(n) is None:
+                continue
+            check_floating(what, n, given[n])
+            # Each element of a broadcast argument has a gradient of its own.
+            if is_array(given[n]) and overlaps_itself(operand_of(given[n])):
                 given[n] = given[n].copy()
         with differentiated(trace) as (start, spans):
             try:
@@ -58,8 +65,6 @@ def vjp(
             except ClprimError as error:
                 raise type(error)(what + str(error).removeprefix(name)) from None
         arrays = {n: given[n] for n in names if given.get(n) is not None}
-        for label, array in arrays.items():
-            check_floating(what, label, array)
         check_shape(what, "grad", given["grad"], value.shape)
         check_floating(what, "grad", given["grad"])
         wanted = [*arrays.values()]

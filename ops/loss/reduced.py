@@ -54,6 +54,7 @@ class Loss:
         check_reduction(self._name, reduction, ("batchmean",))
         dtype = self._dtype(arrays)
         result: Array
+        operator: Any
         if reduction == "none":
             operator = _losses(self.text, self._gradient, dtype, self._name)
             result = operator(*arrays, *numbers, out=out)
@@ -62,7 +63,7 @@ class Loss:
             shape = arrays[0].shape
             numbers = (*numbers, 1 / max(1, shape[0] if shape else 1))
         texts = self.text, self._gradient
-        operator = _reduced(texts, reduction, dtype, self._name, len(numbers) - 1)  # type: ignore[assignment]
+        operator = _reduced(texts, reduction, dtype, self._name, len(numbers) - 1)
         result = operator(*arrays, *numbers, out=out)
         return result
 

@@ -269,7 +269,7 @@ def run_line(
             _mask(goes, last, shown, walk.lengths, first // max(size, 1))
         if walk.packed:
             copy_to(shown, out=last[0][:size])
-        h, memory = shown, last[1:]  # type: ignore[assignment]
+        h, memory = shown, [*last[1:]]
     if not ends:
         copy_to(h, out=last[0])
     if before is None or own is None:

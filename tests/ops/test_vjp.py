@@ -89,3 +89,12 @@ def test_a_broadcast_argument_has_a_gradient_of_every_element(device):
         apart = [a.copy() for a in given]
         found, wanted = (backward(*arrays, **options) for arrays in (given, apart))
         np.testing.assert_array_equal(found.get(), wanted.get())
+
+
+@pytest.mark.refusal
+def test_refusals_name_the_gradient_and_its_arguments():
+    x = cp.zeros((2, 3))
+    with pytest.raises(TypeError, match=r"gelu_backward\(\) got an unexpected keyword argument"):
+        ops.gelu_backward(x, x, other=1)
+    with pytest.raises(cp.DTypeError, match="gelu_backward: expected a device array for x, got"):
+        ops.gelu_backward(x, "a")
