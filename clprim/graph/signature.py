@@ -115,20 +115,22 @@ class Place:
     given: bool = False
 
 
-def mapped(value: Any, leaf: Callable[[Any], Any]) -> Any:
-    """Returns tuples, lists and dicts with ``leaf`` of everything that they hold."""
+def mapped(value: Any, leaf: Callable[[Any], Any], *, inside: bool = False) -> Any:
+    """Returns tuples, lists and dicts with ``leaf`` of everything that they hold.
+
+    ``inside``: also of dataclasses that ``leaf`` leaves as they are. It is no closure that calls
+    itself: that would be a circle, which holds a call's arrays until garbage is collected.
+    """
     if isinstance(value, dict):
-        return {name: mapped(each, leaf) for name, each in value.items()}
+        return {name: mapped(each, leaf, inside=inside) for name, each in value.items()}
     if isinstance(value, (tuple, list)):
-        parts, kind = [mapped(each, leaf) for each in value], type(value)
+        parts, kind = [mapped(each, leaf, inside=inside) for each in value], type(value)
         return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
-    return leaf(value)
-
-
-def mapped_fields(value: Any, leaf: Callable[[Any], Any]) -> Any:
-    """Returns a dataclass with its fields mapped: itself where none of them changes."""
+    new = leaf(value)
+    if not inside or new is not value or isinstance(value, type) or not is_dataclass(value):
+        return new
     old = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
-    new = {name: mapped(each, leaf) for name, each in old.items()}
+    new = {name: mapped(each, leaf, inside=True) for name, each in old.items()}
     return value if all(new[name] is old[name] for name in old) else replace(value, **new)
 
 
@@ -150,13 +152,13 @@ def form_of(
             made.append(value)
             return Place(len(made) - 1)
         if isinstance(value, leaves):
-            return mapped_fields(value, read) if is_dataclass(value) else value
+            return value
         raise DTypeError(
             f"{what} returned {type(value).__name__}; a compiled function returns arrays, numbers, "
             "and tuples, lists and dicts of them"
         )
 
-    return mapped(result, read), made
+    return mapped(result, read, inside=True), made
 
 
 def filled(form: Any, made: Sequence[Any], given: Sequence[Any]) -> Any:
@@ -167,6 +169,6 @@ def filled(form: Any, made: Sequence[Any], given: Sequence[Any]) -> Any:
     def array(value: Any) -> Any:
         if value.__class__ is Place:
             return (given if value.given else made)[value.number]
-        return mapped_fields(value, array) if is_dataclass(value) else value
+        return value
 
-    return mapped(form, array)
+    return mapped(form, array, inside=True)

@@ -19,7 +19,7 @@ import pyopencl.array as cl_array
 
 from clprim.call.packed import PackedWeight
 from clprim.graph.graph import Node
-from clprim.graph.signature import mapped, mapped_fields
+from clprim.graph.signature import mapped
 from clprim.runtime import tracing
 
 P = ParamSpec("P")
@@ -110,12 +110,9 @@ def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
     """Returns a value in which every array has become what ``change`` makes of it."""
 
     def leaf(value: Any) -> Any:
-        if isinstance(value, cl_array.Array):
-            return change(value)
-        inside = dataclasses.is_dataclass(value) and not isinstance(value, type)
-        return mapped_fields(value, leaf) if inside else value
+        return change(value) if isinstance(value, cl_array.Array) else value
 
-    return mapped(value, leaf)
+    return mapped(value, leaf, inside=True)
 
 
 def differentiable(

@@ -1,5 +1,6 @@
 """Operators of several kernels, launched again: the same results, checks and launches."""
 
+import gc
 import threading
 
 import numpy as np
@@ -228,3 +229,22 @@ def test_what_is_forgotten_is_done_anew():
     Calls.forget()
     operator(x)
     assert operator.ran == 2
+
+
+@pytest.mark.parametrize("form", [tuple, list, lambda made: {"sum": made[0], "rest": [made[1]]}])
+@pytest.mark.parametrize("how", [cp.jit, repeatable])
+def test_results_are_freed_with_their_last_name(how, form):
+    """A circle among a call's own objects would hold the memory until garbage is collected."""
+    function = how(lambda x: form([ADD(x, DOUBLE(x)), DOUBLE(DOUBLE(x))]))
+    x = cp.asarray(numbers((5, 7)))
+    for _ in range(2):
+        function(x)
+    gc.collect()
+    gc.disable()
+    try:
+        blocks = cp.current_device().pool.active_blocks
+        for _ in range(3):
+            function(x)
+        assert cp.current_device().pool.active_blocks == blocks
+    finally:
+        gc.enable()
