@@ -34,7 +34,7 @@ from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.lowering import forward
 from clprim.plan.conv.winograd.local_tile import local_tiles
 from clprim.plan.conv.winograd.strategy import WINOGRAD_LOCAL
-from clprim.plan.grouped.planner import plan_groups
+from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import KernelPlan
 from clprim.plan.product.dense import dense_product
@@ -174,7 +174,7 @@ def _memory(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
     x = array((4096, 1000))
     definition = define_grouped(**_SOFTMAX, name=None, preamble="")
     problem = Groups(definition, x.shape, (1,), x.dtype, (x,), (), (x,), (None, None))
-    for stage in plan_groups(problem, traits).stages:
+    for stage in GROUPS.plan(problem, traits).stages:
         yield f"softmax of rows, {stage.code.name}", stage
 
 

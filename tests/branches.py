@@ -43,15 +43,15 @@ from clprim.plan.depthwise.weight.code import gradient_of
 from clprim.plan.epilogue import POSITION, Epilogue
 from clprim.plan.fused.inverted_residual import plan_inverted_residual
 from clprim.plan.fused.residual_tiles import InvertedResidual
-from clprim.plan.grouped.items import plan_items
+from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
-from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.place import Place
 from clprim.plan.product.dense import dense_product
 from clprim.plan.product.family import LANES, PRODUCTS
 from clprim.plan.product.register_tile import Tile
 from clprim.plan.reduction.code import Scaling
-from clprim.plan.scan.planner import plan_scan
+from clprim.plan.scan.family import SCANS
+from clprim.plan.scan.planner import Scanned
 from clprim.plan.sort.planner import plan_order
 
 on = dataclasses.replace
@@ -108,12 +108,10 @@ def scan(
     """The kernels of a scan; ``order`` is that of axes in memory."""
     float32 = np.dtype(np.float32)
     x, y = array(shape, dtype, order), array(shape, float32, order)
-    ends = {"exclusive": False, "reverse": False} | options
-    results, partials = [y] * definition.results, [float32] * definition.partials
-    types = [scalar_dtype(s, FLOAT) for s in scalars]
-    return plan_scan(
-        definition, shape, axis, results, [x], types, partials, **ends, traits=traits
-    ).stages
+    results, partials = (y,) * definition.results, (float32,) * definition.partials
+    types = tuple(scalar_dtype(s, FLOAT) for s in scalars)
+    problem = Scanned(definition, shape, axis, results, (x,), types, partials, **options)
+    return SCANS.plan(problem, traits).stages
 
 
 def order(*args):
@@ -210,7 +208,8 @@ def near(strings, shape, axes, inputs, outs, keep, traits=CPU):
     definition = define_grouped(**strings, name="group", preamble="")
     value = inputs[0].dtype
     problem = Groups(definition, shape, axes, value, inputs, (value,), outs, keep)
-    return ((plan_runs if traits.is_cpu else plan_items)(problem, traits),)
+    name = "grouped/runs" if traits.is_cpu else "grouped/items"
+    return GROUPS.strategy(name).planned(problem, traits).stages
 
 
 @where_possible

@@ -28,6 +28,7 @@ from clprim.plan.strides import (
     Operand,
     broadcast_shapes,
     broadcast_strides,
+    dense_array,
     dense_strides,
     memory_order,
 )
@@ -44,7 +45,7 @@ def stored_as(dtype):
     """What is described as an array of float32, in the block, is one of another dtype."""
     dtype = np.dtype(dtype)
     _stand_ins[FLOAT] = dtype
-    described = (dense_product, dense_convolution, dense_depthwise, dense_reduction)
+    described = (dense_product, dense_convolution, dense_depthwise, dense_reduction, dense_array)
     for function in described:
         function.__kwdefaults__["dtype"] = dtype
     try:

@@ -9,7 +9,6 @@ import numpy as np
 from planning import (
     ARGMAX,
     CPU,
-    CUMULATIVE,
     FLOAT,
     GPU,
     array,
@@ -27,22 +26,16 @@ from support import BFLOAT16
 import clprim as cp
 from clprim.language.definition import define_pointwise
 from clprim.language.epilogue import define_epilogue
-from clprim.language.grouped import define_grouped
 from clprim.plan.families import FAMILIES
 from clprim.plan.fused.attention import plan_attention
 from clprim.plan.fused.attention_few import plan_attention_few
 from clprim.plan.fused.attention_gradient import plan_attention_gradient, tiles_of
 from clprim.plan.fused.gate import Gate, plan_gate
 from clprim.plan.fused.inverted_residual import plan_inverted_residual
-from clprim.plan.grouped.items import plan_items
-from clprim.plan.grouped.lanes import plan_lanes
-from clprim.plan.grouped.problem import Groups
-from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.index.lines import plan_lines
 from clprim.plan.index.pieces import Diagonal, plan_pieces
 from clprim.plan.pointwise.lists import plan_lists
 from clprim.plan.reduction.code import Scaling
-from clprim.plan.scan.planner import plan_scan
 from clprim.plan.sort.planner import plan_order
 from clprim.plan.sort.select import plan_select
 from clprim.plan.strides import Operand
@@ -310,83 +303,8 @@ def blocks():
         yield name, plan_inverted_residual(problem, traits).main
 
 
-def groups():
-    """Groups that are reduced and mapped at once."""
-    x, one = array((16, 64, 14, 14)), array((64, 1, 1))
-    sums = {
-        "expr": "y0 = x0 - x1; y1 = y0 * y0;",
-        "init": "reduce_y0 = 0; reduce_y1 = 0;",
-        "step": "reduce_y0 += y0; reduce_y1 += y1;",
-        "combine": None,
-        "finalize": "group_y0 = reduce_y0 / count + x1; group_y1 = rsqrt(reduce_y1 * w0);",
-        "each": "y0 = (x0 - group_y0) * group_y1 + x2 * w0;",
-    }
-    # The greatest element and where partials merge one by one.
-    largest = {
-        "expr": "",
-        "init": "reduce_y0 = lowest_reduce_y0;",
-        "step": "reduce_y0 = max(reduce_y0, x0);",
-        "combine": "if (other_y0 > reduce_y0) reduce_y0 = other_y0;",
-        "finalize": None,
-        "each": "y0 = exp(x0 - group_y0);",
-    }
-    # What is dear is computed once: of what the first walk finds, and of the element.
-    shares = {
-        "expr": "",
-        "init": "reduce_y0 = -INFINITY; reduce_y1 = 0;",
-        "step": "reduce_y1 += exp(x0 - reduce_y0); reduce_y0 = max(reduce_y0, x0);",
-        "combine": "reduce_y0 = max(reduce_y0, other_y0); reduce_y1 += other_y1;",
-        "finalize": None,
-        "each": "y0 = exp(x0 - group_y0) * w0 / group_y1;",
-        "near": {
-            "first": "reduce_y0 = max(reduce_y0, x0);",
-            "begin": "y0 = exp(x0 - reduce_y0) * w0;",
-            "step": "reduce_y1 += y0;",
-            "finish": "y0 /= group_y1;",
-        },
-    }
-    for name, strings, inputs, scalars in (
-        ("grouped/runs-begun", shares, (x,), (FLOAT,)),
-        ("grouped/runs", sums, (x, one, x), (FLOAT,)),
-        ("grouped/runs-merged", largest, (array((32, 64, 14, 14), HALF),), ()),
-        (
-            "grouped/runs-rest",
-            sums,
-            (array((32, 64, 7, 7)), one, array((32, 64, 7, 7))),
-            (FLOAT,),
-        ),
-    ):
-        definition = define_grouped(**strings, name="group", preamble="")
-        kept = (None, one) if definition.group_values == 2 else (None,)
-        shape, out = inputs[0].shape, array(inputs[0].shape)
-        problem = Groups(definition, shape, (0, 2, 3), FLOAT, inputs, scalars, (out,), kept)
-        yield name, plan_runs(problem, CPU)
-    x, one, gain = array((10_000, 21)), array((10_000, 1)), array((21,))
-    sums["finalize"] = "group_y0 = reduce_y0 + x1; group_y1 = rsqrt(reduce_y1 * w0);"
-    definition = define_grouped(**sums, name="group", preamble="")
-    given = (x, one, gain), (FLOAT,), (x,), (None, one)
-    yield "grouped/lanes", plan_lanes(Groups(definition, x.shape, (1,), FLOAT, *given), CPU)
-    definition = define_grouped(**shares, name="group", preamble="")
-    given = (x,), (FLOAT,), (x,), (None, None)
-    problem = Groups(definition, x.shape, (1,), FLOAT, *given)
-    yield "grouped/lanes-begun", plan_lanes(problem, CPU)
-    x, one = array((1000, 400)), array((1000, 1))
-    definition = define_grouped(**sums, name="group", preamble="")
-    given = (x, one, array((400,))), (FLOAT,), (x,), (None, one)
-    yield "grouped/items", plan_items(Groups(definition, x.shape, (1,), FLOAT, *given), GPU)
-
-
 def scans():
-    """Partial results along a line, across lines, and cut in pieces; the order of keys, of few."""
-    for name, shape, axis, traits, options in (
-        ("vectors", (100, 1000), 1, CPU, {}),
-        ("columns", (1000, 100), 0, CPU, {"exclusive": True}),
-        ("group", (100, 1000), 1, GPU, {"reverse": True}),
-    ):
-        ends = {"exclusive": False, "reverse": False} | options
-        x, partials = array(shape), [FLOAT]
-        plan = plan_scan(CUMULATIVE, shape, axis, [x], [x], [], partials, **ends, traits=traits)
-        yield f"scan/{name}", plan.stages[-1]
+    """The order of keys, of all and of few."""
     for name, lines, length, bits, traits in (
         ("rank", 1000, 10, 32, CPU),
         ("lines", 100, 5000, 32, CPU),
@@ -531,7 +449,6 @@ def kernels():
     plans = itertools.chain(
         strategies(),
         blocks(),
-        groups(),
         scans(),
         lines_at_indices(),
         pieces(),

@@ -143,7 +143,7 @@ class Choice:
     numbers: tuple[int, ...]  # The fields of its tile
 
     def __str__(self) -> str:
-        return f"{self.strategy} {'×'.join(map(str, self.numbers))}"
+        return f"{self.strategy} {'×'.join(map(str, self.numbers))}".rstrip()
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,9 @@ from clprim.language.tree import (
 from clprim.plan.strides import Operand, Space, row_major_strides
 from clprim.traits import DeviceTraits
 
+# Bound: elements that indices of 31 bits reach, beside work-items past the end of a work-group.
+REACH = 2**31 - 2**20
+
 _COMPARISONS = frozenset("< > <= >= == !=".split())
 
 Pairs = tuple[tuple[int, int], ...]
@@ -53,25 +56,23 @@ _OPENCL = re.compile(r"(v(load|store)|convert_|as_|get_|atom|async_|CLK_|cl_|CL|
 
 
 def index_type(
-    space: Space, lookups: Iterable[Operand] = (), *, compared: bool = False, traits: DeviceTraits
+    space: Space, lookups: Iterable[Operand] = (), compared: DeviceTraits | None = None
 ) -> str:
     """Returns the index type that reaches every element: ``int`` of 31 bits, else ``long``."""
-    # Positions are long for snippets; a compiler that compares widened integers wrongly gets them
-    # as long from the beginning.
-    # A margin of 2²⁰ leaves room for the work-items past the end of the last work-group.
-    if compared and not traits.widened_comparisons:
+    # Positions are long for snippets; where a device ``compared`` compares widened integers wrong,
+    # they are long from the beginning.
+    if compared is not None and not compared.widened_comparisons:
         return "long"
-    limit = 2**31 - 2**20
     for a in lookups:
         reach = sum(abs(s) * n for s, n in zip(a.strides, a.shape, strict=True))
-        if (a.offset + reach) // a.dtype.itemsize >= limit or any(n >= limit for n in a.shape):
+        if (a.offset + reach) // a.dtype.itemsize >= REACH or any(n >= REACH for n in a.shape):
             return "long"
-    if math.prod(d.size for d in space.dims) >= limit:
+    if math.prod(d.size for d in space.dims) >= REACH:
         return "long"
     for k, offset in enumerate(space.offsets):
         low = offset + sum(min(0, d.strides[k] * (d.size - 1)) for d in space.dims)
         high = offset + sum(max(0, d.strides[k] * (d.size - 1)) for d in space.dims)
-        if low < -limit or high >= limit:
+        if low < -REACH or high >= REACH:
             return "long"
     return "int"
 

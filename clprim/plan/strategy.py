@@ -37,10 +37,15 @@ class Example(Generic[P]):
     tile: Any = None  # The rule's where left out
 
 
+@dataclass(frozen=True)
+class Single:
+    """The tile of a strategy that has but one."""
+
+
 class Weighed(NamedTuple):
     """A tile with what it takes, so that strategies beside each other can be weighed."""
 
-    cost: float
+    cost: float | None  # None where the order of strategies decides
     tile: Any
     plan: Callable[[], Plan] | None = None  # Where more than the tile is known by then
 
@@ -111,6 +116,26 @@ class Strategy(Generic[P]):
         return self.planned(problem, traits, tile) if self.fits(tile, problem, traits) else None
 
 
+def single(
+    name: str,
+    plan: Callable[[P, DeviceTraits], Plan | None],
+    examples: Callable[[], Iterable[Example[Any]]],
+    needs: str = "",
+) -> Strategy[P]:
+    """Returns a strategy of one tile, whose ``plan`` is None where it does not suit."""
+
+    def rule(problem: P, traits: DeviceTraits) -> Weighed | None:
+        found = plan(problem, traits)
+        return None if found is None else Weighed(None, Single(), lambda: found)
+
+    def again(problem: P, traits: DeviceTraits, _: Single) -> Plan:
+        found = plan(problem, traits)
+        assert found is not None  # it suits
+        return found
+
+    return Strategy(name, Single, rule, again, examples=examples, needs=needs)
+
+
 @dataclass(frozen=True)
 class Decision:
     """A strategy and its tile for a problem, carried from the first question to the plan."""
@@ -157,7 +182,7 @@ class Family(Generic[P]):
     def __init__(
         self,
         name: str,
-        described: type[Described],
+        described: type[Described] | None,  # None where no table keeps what was timed
         entries: Sequence[Strategy[P] | Lowered[P] | Via[P]],
     ) -> None:
         self.name, self.described, self.entries = name, described, tuple(entries)
@@ -202,6 +227,11 @@ class Family(Generic[P]):
         """Plans a problem, of which nothing may be empty; ``what`` is for messages."""
         self.check(what, name)
         return Asked(self, problem, traits, name).plan(table, what)
+
+    def ruled(self, problem: P, traits: DeviceTraits) -> Plan | None:
+        """Plans a problem by the rules; None where no strategy takes it."""
+        found = Asked(self, problem, traits, "auto").ruled
+        return None if found is None else found.plan(NOTHING_KNOWN, "")
 
     def tuned(self, problem: P, traits: DeviceTraits, choice: Choice) -> Plan | None:
         """Plans one strategy with one tile; None where strategy or tile do not fit."""

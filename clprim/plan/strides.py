@@ -166,6 +166,15 @@ def dense_strides(shape: Shape, itemsize: int, order: Sequence[int]) -> tuple[in
     return tuple(strides)
 
 
+def dense_array(
+    shape: Shape, *, dtype: Any = np.float32, order: Sequence[int] | None = None
+) -> Operand:
+    """Describes an array without gaps, whose axes lie in memory in C order or another."""
+    stored = np.dtype(dtype)
+    axes = range(len(shape)) if order is None else order
+    return Operand(shape, dense_strides(shape, stored.itemsize, axes), 0, stored)
+
+
 def reduced_axes(what: str, axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """Returns the axes of a reduction; of a number by itself 0 and -1 are none, as in NumPy."""
     one = axis[0] if isinstance(axis, tuple | list) and len(axis) == 1 else axis

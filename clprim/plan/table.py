@@ -51,7 +51,7 @@ class Listed(Protocol):
     """What a table asks of a family; see `clprim.plan.strategy.Family`."""
 
     name: str
-    described: type[Described]
+    described: type[Described] | None
 
     def strategy(self, name: str) -> Any:
         """Returns the strategy of that name."""
@@ -64,6 +64,7 @@ Key = tuple[str, Any]
 
 def key_of(family: Listed, problem: Any) -> Key:
     """Returns what a table says of a problem under."""
+    assert family.described is not None  # its tiles are timed
     return family.name, family.described.of(problem)
 
 
@@ -154,7 +155,7 @@ class TuningFile:
     @classmethod
     def parse(cls, text: str, families: Iterable[Listed]) -> TuningFile:
         """Reads what `text` wrote."""
-        known = {family.name: family for family in families}
+        known = {family.name: family for family in families if family.described is not None}
         try:
             found = json.loads(text)
             version = found["format"]
@@ -192,5 +193,6 @@ def _entry(given: Mapping[str, Any], known: Mapping[str, Listed]) -> tuple[Key, 
     numbers = tuple(given["tile"][f.name] for f in fields(tile))
     if not all(type(n) is int for n in numbers):
         raise ValueError(f"tile {given['tile']!r}: expected whole numbers")
+    assert family.described is not None  # see `parse`
     problem = family.described(**given["problem"])
     return (name, problem), Entry(Choice(strategy, numbers), float(given["gain"]))

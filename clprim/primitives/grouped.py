@@ -21,7 +21,7 @@ from clprim.call.signature import outputs_of, told_apart
 from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import register
 from clprim.language.grouped import define_grouped
-from clprim.plan.grouped.planner import plan_groups
+from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import Plan
 from clprim.plan.strides import (
@@ -309,7 +309,7 @@ class Grouped(Strings):
 
     def plan(self, problem: Groups, traits: DeviceTraits) -> Plan | None:
         """See `clprim.call.primitive.Primitive.plan`."""
-        return plan_groups(problem, traits)
+        return GROUPS.plan(problem, traits)
 
     def _kept(
         self,

@@ -15,6 +15,7 @@ from clprim.call.signature import Calls
 from clprim.language.definition import PointwiseDefinition, texts
 from clprim.plan.kernel import Plan
 from clprim.plan.pointwise.lists import lists_that_fit, plan_lists
+from clprim.plan.snippets import REACH
 from clprim.plan.strides import Operand
 from clprim.runtime.device import current_device
 from clprim.traits import DeviceTraits
@@ -136,8 +137,7 @@ def run_lists(
 def _is_line(row: Sequence[Any]) -> bool:
     """Whether a list's arrays have elements, and these lie without gaps below 2³¹."""
     return row[0].size > 0 and all(
-        is_dense(a, range(a.ndim)) and a.offset // a.dtype.itemsize + a.size < 2**31 - 2**20
-        for a in row
+        is_dense(a, range(a.ndim)) and a.offset // a.dtype.itemsize + a.size < REACH for a in row
     )
 
 

@@ -272,8 +272,6 @@ class Pairs(Strings):
 
     def plan(self, problem: Nested, traits: DeviceTraits) -> Plan | None:
         """See `clprim.call.primitive.Primitive.plan`."""
-        if not all(o.size for o in problem.results):
-            return None
         return plan_nested(problem, traits)
 
 

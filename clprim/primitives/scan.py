@@ -18,12 +18,12 @@ from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import check_count, scalar_dtypes, weaken
 from clprim.call.signature import outputs_of, told_apart
-from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.language.definition import ReductionDefinition, define_reduction, texts
 from clprim.language.segmented import segmented
 from clprim.plan.kernel import Plan
-from clprim.plan.scan.planner import plan_scan
+from clprim.plan.scan.family import SCANS
+from clprim.plan.scan.planner import Scanned
 from clprim.plan.strides import (
     Operand,
     broadcast_shapes,
@@ -46,20 +46,6 @@ class Options(NamedTuple):
     exclusive: Any
     reverse: Any
     marked: bool
-
-
-class Scanned(NamedTuple):
-    """What a call computes."""
-
-    definition: ReductionDefinition
-    shape: tuple[int, ...]
-    axis: int
-    results: tuple[Operand, ...]
-    inputs: tuple[Operand, ...]
-    scalars: tuple[AnyDType, ...]
-    partials: tuple[AnyDType, ...]
-    exclusive: bool
-    reverse: bool
 
 
 class Scan(Strings):
@@ -294,9 +280,7 @@ class Scan(Strings):
         """See `clprim.call.primitive.Primitive.plan`."""
         if not math.prod(problem.shape):
             return None
-        return plan_scan(
-            *problem[:7], exclusive=problem.exclusive, reverse=problem.reverse, traits=traits
-        )
+        return SCANS.plan(problem, traits)
 
     def snippets(self, problem: Scanned) -> Mapping[str, str]:
         """The strings, of pairs where there are segments."""

@@ -79,6 +79,8 @@ def snippet(code, part):
     for side in ("inner", "outer"):
         if part.startswith(f"{side}_"):
             return getattr(getattr(code, side), part.removeprefix(f"{side}_"))
+    if part == getattr(code, "part", ""):
+        return code.expr
     return code.each if part == getattr(code, "each_part", "") else getattr(code, part)
 
 

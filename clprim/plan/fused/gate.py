@@ -13,7 +13,7 @@ from clprim.language.componentwise import is_componentwise
 from clprim.language.snippet import Snippet
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelCode, KernelPlan, Plan, power_of_two
-from clprim.plan.snippets import Printed, own_names, unified_functions
+from clprim.plan.snippets import REACH, Printed, own_names, unified_functions
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
 
@@ -79,7 +79,7 @@ def plan_gate(what: Gate, traits: DeviceTraits) -> Plan | None:
     rooms = [power_of_two(n + width) for n in (channels, inner)]
     if not suits or sum(rooms) * itemsize > traits.local_memory:
         return None
-    index = "int" if max(what.x.size, what.inner.size) < 2**31 - 2**20 else "long"
+    index = "int" if max(what.x.size, what.inner.size) < REACH else "long"
     found = Arguments(index)
     for name, read_only in (("x", True), ("inner", True), ("outer", True), ("y0", False)):
         found.memory(value, f"{name}_memory", read_only=read_only)

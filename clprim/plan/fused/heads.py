@@ -83,7 +83,7 @@ def code_of(
     along, inner = ([a.strides[d] for a in given] for d in (-2, -1))
     most = max(numbers.values())
     reach = Dim(most, tuple(along)), Dim(most, tuple(inner))
-    kind = index_type(Space((*loops, *reach), space.offsets), traits=traits)
+    kind = index_type(Space((*loops, *reach), space.offsets))
     found = Arguments(kind)
     codes = []
     wide = next(arrays[name].dtype for name in _COLUMNS if name in arrays)

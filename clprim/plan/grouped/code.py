@@ -10,18 +10,9 @@ from clprim.dtypes import stored_type
 from clprim.language.componentwise import is_componentwise
 from clprim.language.grouped import GroupedDefinition, Near
 from clprim.language.snippet import Snippet
-from clprim.plan.grouped.loops import Loops, inputs_of
-from clprim.plan.grouped.problem import Groups
-from clprim.plan.kernel import (
-    Argument,
-    Buffer,
-    KernelCode,
-    KernelPlan,
-    OperandCode,
-    Parameter,
-    Scalar,
-    ScalarCode,
-)
+from clprim.plan.arguments import Arguments
+from clprim.plan.grouped.problem import Groups, Loops, inputs_of
+from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, Plan, ScalarCode
 from clprim.plan.reduction.code import PartialCode, partial_code
 from clprim.plan.snippets import Printed, own_names, unified_functions
 from clprim.traits import DeviceTraits
@@ -91,23 +82,25 @@ class RunsCode(KernelCode):
         return {a.name: a for a in self.arrays}
 
 
-def group_kernel(
-    template: str,
-    problem: Groups,
-    loops: Loops,
-    numbers: Mapping[str, int],
-    widths: tuple[int, ...],
-    items: int,
-    traits: DeviceTraits,
-    *,
-    begun: int,
-    unroll: int = 1,
-    vectors: bool = False,
-    ahead: bool = False,
-    local: tuple[int, int] = (1, 1),
-) -> KernelPlan:
+@dataclass(frozen=True)
+class Shares:
+    """What a strategy decides: a template, and how groups are shared out."""
+
+    template: str
+    numbers: Mapping[str, int]  # Sizes, starts and strides by name
+    widths: tuple[int, ...]  # See `RunsCode`
+    items: int  # Work-items, or on a GPU work-groups
+    begun: int = 0
+    unroll: int = 1
+    vectors: bool = False
+    ahead: bool = False
+    local: tuple[int, int] = (1, 1)
+
+
+def group_plan(problem: Groups, loops: Loops, shares: Shares, traits: DeviceTraits) -> Plan:
     """Returns the kernel that a template prints."""
     definition, arrays, names = problem.definition, problem.arrays, problem.names
+    taken, snippets = definition.taken, definition.snippets
     run, value = loops.run, stored_type(problem.value).value
     operands = tuple(
         OperandCode.of(name, a.dtype, problem.value, step)
@@ -116,17 +109,13 @@ def group_kernel(
     results = operands[: definition.results]
     written = len(arrays) - len(problem.inputs)
     scalars = tuple(ScalarCode(f"w{n}", value) for n in range(definition.scalars))
-    parameters = [
-        *(
-            Parameter.memory(o.storage, f"{o.name}_memory", read_only=n >= written)
-            for n, o in enumerate(operands)
-        ),
-        *(Parameter.number(value, w.name) for w in scalars),
-        *(Parameter.number(loops.index, name) for name in numbers),
-    ]
-    elements = math.prod(problem.shape)
-    near = definition.near if begun else None
-    partials = tuple(partial_code(n, problem.value) for n in range(definition.taken.partials))
+    found = Arguments(loops.index)
+    for n, (o, name) in enumerate(zip(operands, names, strict=True)):
+        found.memory(o.storage, f"{name}_memory", read_only=n >= written)
+    found.scalars(scalars)
+    found.numbers(**shares.numbers)
+    near = definition.near if shares.begun else None
+    partials = tuple(partial_code(n, problem.value) for n in range(taken.partials))
     printed = Printed()
     # ``count`` is a real number here, in `finalize` of a `Reduction` a whole one.
     families = dict.fromkeys(("x", "w", "y", "reduce_y", "other_y", "group_y", "count"), value)
@@ -134,24 +123,24 @@ def group_kernel(
     def text(snippet: Snippet | None) -> str:
         return printed.text(snippet, families)
 
-    phases = _phases(definition, near, operands, partials, scalars, value, text)
     each = definition.each if near is None else near.finish
+    elements = math.prod(problem.shape)
     moved = elements * sum(arrays[n].dtype.itemsize for n in loops.moving if run.strides[n])
-    taken, snippets = definition.taken, definition.snippets
+    aligned = shares.vectors and _aligned(loops, results, shares.widths[0])
     code = RunsCode(
         name=definition.name,
         preamble=definition.preamble,
-        parameters=tuple(parameters),
+        parameters=tuple(found.parameters),
         index=loops.index,
         unified=unified_functions(snippets, definition.preamble, traits),
         doubles=value == "double",
         own=own_names(snippets, definition.preamble),
         value=value,
-        widths=widths,
-        unroll=unroll,
+        widths=shares.widths,
+        unroll=shares.unroll,
         arrays=operands,
         still=tuple(name for n, name in enumerate(names) if n not in loops.moving),
-        phases=phases,
+        phases=_phases(definition, near, operands, partials, scalars, value, text),
         results=results,
         finalized=inputs_of(definition.finalized),
         mapped=inputs_of(each.numbers("x")),
@@ -164,17 +153,15 @@ def group_kernel(
         each=text(each),
         guards=printed.guards,
         each_part=each.rules.part,
-        begun=0 if near is None else begun,
-        streaming=vectors and traits.streams(moved) and _aligned(loops, results, widths[0]),
-        ahead=ahead,
-        items=local,
+        begun=0 if near is None else shares.begun,
+        streaming=aligned and traits.streams(moved),
+        ahead=shares.ahead,
+        items=shares.local,
     )
-    arguments: list[Argument] = [Buffer(name) for name in names]
-    arguments += [Scalar(n) for n in range(len(scalars))]
-    arguments += numbers.values()
-    flops = taken.expr.flops + taken.step.flops + definition.each.flops
-    size = (items * local[0], local[1])
-    return KernelPlan(template, code, tuple(arguments), size, local, moved, flops * elements)
+    flops = (taken.expr.flops + taken.step.flops + definition.each.flops) * elements
+    size = (shares.items * shares.local[0], shares.local[1])
+    given = tuple(found.arguments)
+    return Plan((KernelPlan(shares.template, code, given, size, shares.local, moved, flops),))
 
 
 def _phases(

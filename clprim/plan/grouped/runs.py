@@ -21,10 +21,12 @@ rows apart, share few sets of a cache, and a vector at a time is no way to read 
 
 from __future__ import annotations
 
-from clprim.plan.grouped.code import group_kernel
-from clprim.plan.grouped.loops import Loops, inputs_of, loops_of, places_of, walk_together
-from clprim.plan.grouped.problem import Groups
-from clprim.plan.kernel import KernelPlan
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from clprim.plan.grouped.code import Shares, group_plan
+from clprim.plan.grouped.problem import Groups, Loops
+from clprim.plan.kernel import Plan
 from clprim.plan.machine import CHAIN, ITEMS, UNROLL, UPDATES, near, second
 from clprim.traits import DeviceTraits
 
@@ -32,59 +34,82 @@ from clprim.traits import DeviceTraits
 LEAST = 2
 
 
-def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
-    """Plans the kernel, or returns None where a group is no such thing as above, or too large."""
-    loops = loops_of(problem, traits) if traits.is_cpu else None
-    if loops is None:
+@dataclass(frozen=True)
+class RunsTile:
+    """What a work-item takes."""
+
+    unroll: int  # Independent partials of a run
+    groups: int  # One after another
+
+
+def runs_tile(problem: Groups, traits: DeviceTraits) -> RunsTile | None:
+    """Returns the tile, or None where a group is no such thing as above, or too large."""
+    loops = problem.loops if traits.is_cpu else None
+    if loops is None or not _pays(loops, traits):
         return None
-    definition = problem.definition
-    row, run = loops.row, loops.run
-    width = traits.lanes(problem.value.itemsize)
-    if width < 2 or not _pays(problem, loops, width, traits):
-        return None
-    vectors = run.size // width
+    vectors = loops.run.size // traits.lanes(problem.value.itemsize)
     # Independent partials are merged one after another, by an exponential each in softmax: u of
     # them are for groups of 4 u² vectors and more.
-    unroll = max(1, min(UNROLL, traits.vector_registers // 2 // definition.taken.partials))
-    while unroll > 1 and (vectors < 2 * unroll or row.size * vectors < 4 * unroll**2):
+    partials = problem.definition.taken.partials
+    unroll = max(1, min(UNROLL, traits.vector_registers // 2 // partials))
+    while unroll > 1 and (vectors < 2 * unroll or loops.row.size * vectors < 4 * unroll**2):
         unroll //= 2
-    steps = -(-run.size // (width * unroll))
-    rows_a_chain = max(1, UPDATES // steps)
-    if steps > CHAIN or row.size > CHAIN * rows_a_chain:
-        return None
-    an_item = max(1, loops.groups // (ITEMS * traits.compute_units))
-    numbers = places_of(problem, loops)
-    numbers |= {"groups_an_item": an_item, "rows_a_chain": rows_a_chain}
-    widths = tuple(dict.fromkeys(w for w in (width, 4, 1) if w <= width))
-    items = -(-loops.groups // an_item)
-    room = min(near(traits), traits.local_memory) // (problem.value.itemsize * definition.results)
-    return group_kernel(
+    tile = RunsTile(unroll, max(1, loops.groups // (ITEMS * traits.compute_units)))
+    return tile if fits_runs(tile, problem, traits) else None
+
+
+def fits_runs(tile: RunsTile, problem: Groups, traits: DeviceTraits) -> bool:
+    """Whether registers hold the partials, and chains of additions are short."""
+    loops, partials = problem.loops, problem.definition.taken.partials
+    if loops is None or tile.unroll > max(1, traits.vector_registers // 2 // partials):
+        return False
+    steps, rows_a_chain = _chain(loops, tile, traits)
+    return tile.groups <= loops.groups and steps <= CHAIN and loops.row.size <= CHAIN * rows_a_chain
+
+
+def near_runs(tile: RunsTile, problem: Groups, traits: DeviceTraits) -> Iterator[RunsTile]:
+    """Yields tiles that are worth timing beside one."""
+    del problem, traits
+    yield replace(tile, groups=2 * tile.groups)
+    yield replace(tile, groups=-(-tile.groups // 2))
+    yield replace(tile, unroll=2 * tile.unroll)
+    yield replace(tile, unroll=-(-tile.unroll // 2))
+
+
+def plan_runs(problem: Groups, traits: DeviceTraits, tile: RunsTile) -> Plan:
+    """Plans the kernel."""
+    loops = problem.loops
+    assert loops is not None  # it has a tile
+    width, itemsize = traits.lanes(problem.value.itemsize), problem.value.itemsize
+    _, rows_a_chain = _chain(loops, tile, traits)
+    room = min(near(traits), traits.local_memory) // (itemsize * problem.definition.results)
+    shares = Shares(
         "grouped/runs",
-        problem,
-        loops,
-        numbers,
-        widths,
-        items,
-        traits,
-        begun=room if run.size * row.size <= room else 0,
-        unroll=unroll,
+        loops.places | {"groups_an_item": tile.groups, "rows_a_chain": rows_a_chain},
+        widths=tuple(dict.fromkeys(w for w in (width, 4, 1) if w <= width)),
+        items=-(-loops.groups // tile.groups),
+        begun=room if loops.size <= room else 0,
+        unroll=tile.unroll,
         vectors=True,
         ahead=traits.prefetch,
     )
+    return group_plan(problem, loops, shares, traits)
 
 
-def _pays(problem: Groups, loops: Loops, width: int, traits: DeviceTraits) -> bool:
+def _chain(loops: Loops, tile: RunsTile, traits: DeviceTraits) -> tuple[int, int]:
+    """Steps of a run, and rows after which partials begin anew."""
+    width = traits.lanes(loops.problem.value.itemsize)
+    steps = -(-loops.run.size // (width * tile.unroll))
+    return steps, max(1, UPDATES // steps)
+
+
+def _pays(loops: Loops, traits: DeviceTraits) -> bool:
     """Whether runs are vectors, and a cache holds a group."""
-    row, run, names = loops.row, loops.run, problem.names
-    size = row.size * run.size
-    if size < LEAST * width or (run.size < width and row.size > 1):
+    width = traits.lanes(loops.problem.value.itemsize)
+    if width < 2 or loops.size < LEAST * width or not loops.together:
         return False
-    reduced = inputs_of(problem.definition.reduced)
-    if not walk_together(problem, loops):
+    if loops.run.size < width and loops.row.size > 1:
         return False
     # In its second cache, or in half of its share of the last one, the second pass finds a group.
     stays = max(second(traits), traits.cache_bytes // (2 * traits.compute_units))
-    nbytes = size * sum(
-        problem.arrays[n].dtype.itemsize for n in loops.moving if names[n] in reduced
-    )
-    return nbytes <= stays and loops.groups >= traits.compute_units
+    return loops.reduced_bytes <= stays and loops.groups >= traits.compute_units

@@ -125,7 +125,7 @@ def _kernel(
     whole = Space(
         (*space.dims, Dim(longest, tuple(a.strides[axis] for a in arrays))), space.offsets
     )
-    kind = index_type(whole, traits=traits)
+    kind = index_type(whole)
     found = Arguments(kind)
     along = [a.in_elements(a.strides[axis]) for a in arrays]
     known = along if run == 1 else [2] * len(arrays)

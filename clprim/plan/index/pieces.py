@@ -218,7 +218,7 @@ def _kernel(
     outer, row, offsets = rows.outer, rows.row, rows.offsets
     vector = traits.lanes(rows.itemsize)
     dims = tuple(Dim(loop.size, loop.strides) for loop in rows.loops)
-    index = index_type(Space(dims, offsets[1:]), traits=traits)
+    index = index_type(Space(dims, offsets[1:]))
     word = {4: "uint", 8: "ulong"}[rows.itemsize]
     ordered = sorted(range(len(row.starts)), key=lambda k: row.starts[k])
     found = Arguments(index)

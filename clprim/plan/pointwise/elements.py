@@ -147,8 +147,7 @@ class Elements:
         self.index = index_type(
             Space(self.dims, self.space.offsets),
             [inputs[int(k.name[1:])] for k in lookups],
-            compared=bool(self.positions or self.sizes or lookups),
-            traits=traits,
+            traits if self.positions or self.sizes or lookups else None,
         )
         given = self.given = Arguments(self.index)
         every = (*self.operands, *lookups)

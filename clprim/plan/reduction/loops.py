@@ -10,12 +10,14 @@ from clprim.plan.kernel import PositionCode
 from clprim.plan.reduction.stage import Folding
 from clprim.plan.snippets import refuse_byte_choices, resolve_positions
 from clprim.plan.strides import Dim, Space, broadcast_strides, collapse, memory_order
+from clprim.traits import DeviceTraits
 
 
 @dataclass(frozen=True)
 class FoldLoops:
     """The loops of one call, sorted as its inputs lie in memory, and collapsed."""
 
+    folding: Folding
     shape: tuple[int, ...]  # What is broadcast to, before collapsing
     space: Space  # The loops; their operands are inputs, results and positions
     positions: tuple[PositionCode, ...]  # Operands without memory, which count
@@ -60,12 +62,13 @@ class FoldLoops:
             # One empty loop: kernels divide by the lengths of several.
             empty = Dim(0, (0,) * len(everything), True)
             space = Space((*space.select(False), empty), space.offsets)
-        return cls(shape, space, tuple(PositionCode(name) for name in names), coords, sizes)
+        positions = tuple(PositionCode(name) for name in names)
+        return cls(folding, shape, space, positions, coords, sizes)
 
     @property
-    def counts(self) -> bool:
-        """Whether snippets see positions or sizes."""
-        return bool(self.positions or self.sizes)
+    def counts(self) -> DeviceTraits | None:
+        """The device whose compiler sees positions or sizes, if snippets have any."""
+        return self.folding.traits if self.positions or self.sizes else None
 
     @property
     def kept(self) -> int:

@@ -24,10 +24,16 @@ from clprim.plan.kernel import (
 )
 from clprim.plan.machine import ITEMS, UNROLL, near
 from clprim.plan.product.pack import Packing, pack_kernel
-from clprim.plan.reduction.nested_code import Nested, NestedTile, nested_code, spread_rows
-from clprim.plan.reduction.pairs import SCALARS, PairLoops, panel_numbers
-from clprim.plan.snippets import index_type
-from clprim.plan.strides import Dim, Space
+from clprim.plan.reduction.nested_code import (
+    Nested,
+    NestedCode,
+    NestedTile,
+    nested_fields,
+    spread_rows,
+)
+from clprim.plan.reduction.pairs import SCALARS, kind_of, packing_of, panel_numbers
+from clprim.plan.snippets import REACH, index_type
+from clprim.plan.strides import Dim, Operand, Space
 from clprim.traits import DeviceTraits
 
 
@@ -67,22 +73,22 @@ def nested_tile(what: Nested, traits: DeviceTraits) -> NestedTile:
             beside = min(across, SCALARS)
         across = round_up(across, beside)
     tall = min(tall, rows)
-    batches = math.prod(what.shape[:-2])
-    wanted = -(-ITEMS * traits.compute_units // batches)
     most = max(1, room // 4 // (tall * across * outer.partials))
-    strips = max(1, min(most, rows // (tall * wanted)))
+    strips = max(1, min(most, rows // (tall * _wanted(what, traits))))
     strips = 1 << (strips.bit_length() - 1)
-    tiles = -(-rows // (tall * strips))
-    per_group = max(1, tiles // wanted)
-    return NestedTile(
-        vector, unroll, tall, strips, wide, across, beside, mode, per_group, -(-tiles // per_group)
-    )
+    return NestedTile(vector, unroll, tall, strips, wide, across, beside, mode)
 
 
-def plan_nested(what: Nested, traits: DeviceTraits) -> Plan:
-    """Plans a call, of whose results none is empty."""
+def _wanted(what: Nested, traits: DeviceTraits) -> int:
+    """Work-items that a batch's rows are to be shared among."""
+    return -(-ITEMS * traits.compute_units // math.prod(what.shape[:-2]))
+
+
+def plan_nested(what: Nested, traits: DeviceTraits) -> Plan | None:
+    """Plans a call; None where a result is empty."""
+    if not all(y.size for y in what.results):
+        return None
     definition, tile = what.definition, nested_tile(what, traits)
-    columns = what.shape[-1]
     space = Space(
         tuple(
             Dim(n, tuple(s[d] for s in what.strides))
@@ -90,34 +96,13 @@ def plan_nested(what: Nested, traits: DeviceTraits) -> Plan:
         ),
         tuple(a.in_elements(a.offset) for a in what.inputs),
     )
-    index = index_type(space, compared=definition.outer.positions != frozenset(), traits=traits)
+    index = index_type(space, compared=traits if definition.outer.positions else None)
     packings = [_packing(what, tile, k, index) for k in range(len(what.inputs))]
     workspace = {p.what.to: (max(1, p.elements), what.real) for p in packings if p is not None}
-    if any(elements >= 2**31 - 2**20 for elements, _ in workspace.values()):
+    if any(elements >= REACH for elements, _ in workspace.values()):
         index = "long"
-    numbers: dict[str, int] = {"depth": what.depth, "height": what.shape[-2], "width": columns}
-    numbers |= {"spread": what.spread, "per_group": tile.per_group}
-    numbers |= {f"k{d}": n for d, n in enumerate(what.shape[:-2])}
-    type_name = stored_type(what.real).value
-    codes = []
-    for k, (a, strides, packed) in enumerate(zip(what.inputs, what.strides, packings, strict=True)):
-        name, last = f"x{k}", -1 if k >= definition.shared else -2
-        code = OperandCode.of(name, a.dtype, what.real, strides[last])
-        if packed is not None:
-            code = OperandCode(name, type_name, type_name, "direct", "one")
-            numbers |= packed.numbers
-        else:
-            numbers[f"{name}_start"] = a.in_elements(a.offset)
-            numbers |= {f"{name}_k{d}": s for d, s in enumerate(strides[:-3])}
-            numbers |= {f"{name}_row": strides[-3], f"{name}_column": strides[-2]}
-            numbers[f"{name}_step"] = strides[-1]
-        codes.append(code)
-    for n, (y, strides) in enumerate(zip(what.results, what.result_strides, strict=True)):
-        numbers[f"y{n}_start"] = y.in_elements(y.offset)
-        numbers |= {f"y{n}_k{d}": s for d, s in enumerate(strides[:-2])}
-        numbers |= {f"y{n}_row": strides[-2], f"y{n}_column": strides[-1]}
     names = {f"x{k}": p.what.to for k, p in enumerate(packings) if p is not None}
-    main = _main(what, tile, tuple(codes), tuple(names), numbers, index, traits)
+    main = _main(what, tile, packings, index, traits)
     stages = [
         pack_kernel(replace(p.what, index=index), p.tiles, p.depth)
         for p in packings
@@ -139,95 +124,100 @@ class _Packed:
 
 def _packing(what: Nested, tile: NestedTile, k: int, index: str) -> _Packed | None:
     """How an operand is packed; None where it is read in place."""
-    definition, strides, a = what.definition, what.strides[k], what.inputs[k]
+    definition, strides = what.definition, what.strides[k]
     further, columns = k >= definition.shared, what.shape[-1]
-    inner = k < definition.own and _kind(strides) == "column"
+    inner = k < definition.own and kind_of(*strides[-3:-1]) == "column"
     if not inner and not (further and strides[-2]):
         return None
     if further:  # along the results' own axis, column by column
         lanes, size, tiles, depth = what.spread, tile.wide * tile.across, 1, columns
         column, step = strides[-1], strides[-2]
     else:
-        size = tile.vector * tile.unroll
-        lanes, tiles, depth = columns, -(-columns // size), what.depth
+        lanes, size, tiles, depth = columns, tile.size, -(-columns // tile.size), what.depth
         column, step = strides[-2], strides[-1]
     batch = tuple(Dim(n, tuple(s[d] for s in what.strides)) for d, n in enumerate(what.shape[:-2]))
-    moves = [d for d in batch if d.strides[k]]
-    groups = math.prod(d.size for d in moves)
-    one = Dim(1, (0,) * len(what.strides))
-    loops = PairLoops(one, one, batch, (), (), ())
-    return _Packed(
-        Packing(
-            name=definition.name,
-            buffer=f"x{k}",
-            operand=OperandCode.of("x", a.dtype, what.real, column),
-            itemsizes=(a.dtype.itemsize, what.real.itemsize),
-            start=a.in_elements(a.offset),
-            depths=(1, 1, depth),
-            strides=(0, 0, step),
-            places={"x_group": moves[-1].strides[k] if moves else 0, "x_lane": column},
-            lanes=lanes,
-            groups=groups,
-            tile=size,
-            width=1 if further else tile.vector,
-            index=index,
-            to=f"x{k}_panels",
-            repeats=True,
-            once=False,
-        ),
-        tiles,
-        depth,
-        groups * tiles * size * depth,
-        dict(panel_numbers(f"x{k}", k, loops, tiles * size * depth)),
+    groups = math.prod(d.size for d in batch if d.strides[k])
+    packing = packing_of(
+        (definition.name, k, what.inputs[k], what.real),
+        batch,
+        column,
+        start=what.inputs[k].in_elements(what.inputs[k].offset),
+        depths=(1, 1, depth),
+        strides=(0, 0, step),
+        lanes=lanes,
+        groups=groups,
+        tile=size,
+        width=1 if further else tile.vector,
+        index=index,
     )
+    panel = tiles * size * depth
+    return _Packed(packing, tiles, depth, groups * panel, dict(panel_numbers(k, batch, panel)))
 
 
 def _main(
     what: Nested,
     tile: NestedTile,
-    codes: tuple[OperandCode, ...],
-    packed: tuple[str, ...],
-    numbers: dict[str, int],
+    packings: Sequence[_Packed | None],
     index: str,
     traits: DeviceTraits,
 ) -> KernelPlan:
     """The kernel itself."""
-    definition = what.definition
-    panels = -(-what.shape[-1] // (tile.vector * tile.unroll))
-    kinds = tuple(_kind(s) for s in what.strides[: definition.shared])
-    code = nested_code(what, tile, codes, kinds, packed, index, panels, traits)
+    definition, (*batch, rows, columns) = what.definition, what.shape
+    tiles = -(-rows // (tile.tall * tile.strips))
+    per_group = max(1, tiles // _wanted(what, traits))
+    numbers = {"depth": what.depth, "height": rows, "width": columns}
+    numbers |= {"spread": what.spread, "per_group": per_group}
+    numbers |= {f"k{d}": n for d, n in enumerate(batch)}
+    codes, type_name = [], stored_type(what.real).value
+    for k, (a, strides, packed) in enumerate(zip(what.inputs, what.strides, packings, strict=True)):
+        name, last = f"x{k}", -1 if k >= definition.shared else -2
+        if packed is not None:
+            codes.append(OperandCode(name, type_name, type_name, "direct", "one"))
+            numbers |= packed.numbers
+            continue
+        codes.append(OperandCode.of(name, a.dtype, what.real, strides[last]))
+        numbers |= _places(name, a, strides[:-3])
+        numbers |= {f"{name}_row": strides[-3], f"{name}_column": strides[-2]}
+        numbers[f"{name}_step"] = strides[-1]
+    for n, (y, strides) in enumerate(zip(what.results, what.result_strides, strict=True)):
+        numbers |= _places(f"y{n}", y, strides[:-2])
+        numbers |= {f"y{n}_row": strides[-2], f"y{n}_column": strides[-1]}
+    fields = nested_fields(what, tile, tuple(codes), traits)
     baked = len(what.shape) + 2 > BAKED_DIMS
     found = Arguments(index)
-    for y in code.outer.results:
+    for y in fields["outer"].results:
         found.memory(y.storage, f"{y.name}_memory", read_only=False)
-    for x in (*code.inputs, *code.spread):
+    for x in codes:
         found.memory(x.storage, f"{x.name}_memory")
-    found.scalars(code.scalars)
+    found.scalars(fields["scalars"])
     if not baked:
         found.numbers(**numbers)
     ops = (0 if definition.inner is None else what.depth) * _flops(definition.inner)
     ops += definition.expr.flops + what.spread * _flops(definition.outer)
+    code = NestedCode(
+        **fields,
+        kinds=tuple(kind_of(*s[-3:-1]) for s in what.strides[: definition.shared]),
+        packed=tuple(f"x{k}" for k, packed in enumerate(packings) if packed is not None),
+        index=index,
+        parameters=tuple(found.parameters),
+        constants=tuple(numbers.items()) if baked else (),
+    )
     return KernelPlan(
         "reduction/nested",
-        replace(
-            code,
-            parameters=tuple(found.parameters),
-            constants=tuple(numbers.items()) if baked else (),
-        ),
+        code,
         tuple(found.arguments),
-        (1, tile.groups, math.prod(what.shape[:-2])),
+        (1, -(-tiles // per_group), math.prod(batch)),
         (1, 1, 1),
         sum(a.size * a.dtype.itemsize for a in (*what.inputs, *what.results)),
         ops * math.prod(what.shape),
     )
 
 
+def _places(name: str, operand: Operand, batch: Sequence[int]) -> dict[str, int]:
+    """Where an operand begins, and its steps from batch to batch, by name."""
+    start = {f"{name}_start": operand.in_elements(operand.offset)}
+    return start | {f"{name}_k{d}": s for d, s in enumerate(batch)}
+
+
 def _flops(definition: ReductionDefinition | None) -> int:
     return 0 if definition is None else definition.expr.flops + definition.step.flops
-
-
-def _kind(strides: Sequence[int]) -> str:
-    row, column = strides[-3], strides[-2]
-    if row and column:
-        return "both"
-    return "row" if row else "column" if column else "neither"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from clprim.dtypes import AnyDType, stored_type
@@ -11,7 +11,7 @@ from clprim.language.definition import ReductionDefinition
 from clprim.language.pairs import PairsDefinition
 from clprim.plan.kernel import KernelCode, OperandCode, ScalarCode
 from clprim.plan.reduction.code import PartialCode, partial_code
-from clprim.plan.reduction.stage import PAIRS_CHAIN, levels_of_pairs
+from clprim.plan.reduction.stage import PAIRS_CHAIN, added_names, levels_of_pairs
 from clprim.plan.snippets import Printed, own_names, unified_functions
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
@@ -70,6 +70,25 @@ class FoldPart:
 
 
 @dataclass(frozen=True)
+class NestedTile:
+    """How pairs are cut."""
+
+    vector: int  # A panel's vectors of columns, and rows
+    unroll: int
+    tall: int
+    strips: int  # How many such rows take a panel one after another, while a cache holds it
+    wide: int  # Elements of a vector along the results' own axis
+    across: int  # Such vectors of a row, and
+    beside: int  # ... those of which registers hold partials of all rows
+    mode: str  # ``vectors``: a row's partials are vectors; ``scalars``; or ``spread``
+
+    @property
+    def size(self) -> int:
+        """Columns of a panel."""
+        return self.vector * self.unroll
+
+
+@dataclass(frozen=True)
 class NestedCode(KernelCode):
     """What reduction/nested.cl.jinja prints."""
 
@@ -85,14 +104,7 @@ class NestedCode(KernelCode):
     values: int  # How many values a pair has
     spread: tuple[OperandCode, ...]  # Arrays of the outer one along the results' own axis
     spread_rows: tuple[bool, ...]  # Whether each of these varies with rows; else it lies in a panel
-    mode: str  # ``vectors``: a row's partials are vectors; ``scalars``; or ``spread``
-    vector: int  # A tile's vectors of columns and rows
-    unroll: int
-    tall: int
-    strips: int  # How many such rows take a panel one after another, while a cache holds it
-    wide: int  # Elements of a vector along the results' own axis
-    across: int  # Such vectors of a row, and
-    beside: int  # ... those of which registers hold partials of all rows
+    tile: NestedTile
     position: bool  # Whether the outer one asks for a pair's position
     scalars: tuple[ScalarCode, ...]
     kept: int
@@ -104,163 +116,118 @@ class NestedCode(KernelCode):
     partials: tuple[PartialCode, ...] = ()
 
 
-@dataclass(frozen=True)
-class NestedTile:
-    """How pairs are cut."""
-
-    vector: int  # See `NestedCode`
-    unroll: int
-    tall: int
-    strips: int
-    wide: int
-    across: int
-    beside: int
-    mode: str
-    per_group: int  # Tiles of rows of a work-item, and work-items
-    groups: int
-
-
 def spread_rows(what: Nested) -> tuple[bool, ...]:
     """Whether arrays along the results' own axis vary with rows."""
     return tuple(not s[-2] for s in what.strides[what.definition.shared :])
 
 
-def nested_code(
-    what: Nested,
-    tile: NestedTile,
-    codes: tuple[OperandCode, ...],
-    kinds: tuple[str, ...],
-    packed: tuple[str, ...],
-    index: str,
-    panels: int,
-    traits: DeviceTraits,
-) -> NestedCode:
-    """What the template prints."""
+def nested_fields(
+    what: Nested, tile: NestedTile, codes: tuple[OperandCode, ...], traits: DeviceTraits
+) -> dict[str, Any]:
+    """What the template prints, but for what the launch brings."""
     definition, real = what.definition, stored_type(what.real).value
-    printed = Printed()
-    types = {f"x{k}": real for k in range(len(codes))}
-    scalar_types = {f"w{n}": real for n in range(definition.scalars)}
-    types |= scalar_types
-    types |= {
-        f"{family}{n}": real for family in ("y", "reduce_y") for n in range(definition.values)
-    }
-    scalars = tuple(ScalarCode(f"w{n}", real) for n in range(definition.scalars))
-    everything = definition.snippets
-    results = tuple(
-        OperandCode.of(
-            f"y{n}", r.dtype, r.dtype if r.dtype.kind in "iu" else what.real, strides[-1]
-        )
-        for n, (r, strides) in enumerate(zip(what.results, what.result_strides, strict=True))
-    )
-    inner = None
-    if definition.inner is not None:
-        partials = (what.real,) * definition.inner.partials
-        inner = _part(definition.inner, what, printed, partials, "inner", what.depth)
-        inner = replace(inner, chain=PAIRS_CHAIN, scalars=scalars)
+    parts, shared = _Parts(what), definition.shared
+    inner, outer, pair = definition.inner, definition.outer, {"x": real, "y": real, "w": real}
+    panels = -(-what.shape[-1] // tile.size)
     # Steps into one accumulator of a panel: vectors, or scalars one after another.
-    each = {"vectors": tile.unroll, "scalars": tile.vector * tile.unroll}.get(tile.mode, 1)
+    each = {"vectors": tile.unroll, "scalars": tile.size}.get(tile.mode, 1)
     chain = max(1, PAIRS_CHAIN // each) if tile.mode != "spread" else 4
-    given = {y.name: y.value for y in results}
-    outer = _part(
-        definition.outer, what, printed, what.partials, "outer", panels, given, chain=chain
-    )
-    expr = printed.text(definition.expr, types)
-    outer = replace(outer, results=results, scalars=scalars, kept=len(what.shape) - 2)
-    shared, online = definition.shared, definition.online
-    softmax: dict[str, Any] = {}
-    if online is not None:
-        taken = (
-            {f"x{n}": real for n in range(definition.outer.inputs)} | scalar_types | {"y0": real}
+    found: dict[str, Any] = {
+        "name": definition.name,
+        "preamble": definition.preamble,
+        "unified": unified_functions(definition.snippets, definition.preamble, traits),
+        "doubles": real == "double",
+        "own": own_names(definition.snippets, definition.preamble),
+        "real": real,
+        "inner": None if inner is None else parts.inner(inner),
+        "outer": parts.outer(outer, panels, chain),
+        "expr": parts.printed.text(definition.expr, pair | {"reduce_y": real}),
+        "inputs": codes[:shared],
+        "first": definition.own,
+        "values": definition.values,
+        "spread": codes[shared:],
+        "spread_rows": spread_rows(what),
+        "tile": tile,
+        "position": "reduce_item" in outer.step.used | outer.expr.used,
+        "scalars": parts.scalars,
+        "kept": len(what.shape) - 2,
+    }
+    if (online := definition.online) is not None:
+        found["maximum"] = found["outer"].partials[online.maximum].name
+        found["exponent"] = parts.printed.text(online.exponent, pair)
+        found["factors"] = tuple(parts.printed.text(f, pair) for f in online.factors)
+    return found | {"guards": parts.printed.guards}
+
+
+class _Parts:
+    """What is printed of both reductions."""
+
+    def __init__(self, what: Nested) -> None:
+        self.what, self.printed = what, Printed()
+        self.real = stored_type(what.real).value
+        numbers = range(what.definition.scalars)
+        self.scalars = tuple(ScalarCode(f"w{n}", self.real) for n in numbers)
+
+    def inner(self, definition: ReductionDefinition) -> FoldPart:
+        """The reduction of a pair."""
+        partials = (self.what.real,) * definition.partials
+        return self._part("inner", definition, partials, self.what.depth, PAIRS_CHAIN, ())
+
+    def outer(self, definition: ReductionDefinition, steps: int, chain: int) -> FoldPart:
+        """The reduction of the pairs."""
+        what = self.what
+        results = tuple(
+            OperandCode.of(f"y{n}", r.dtype, r.dtype if r.dtype.kind in "iu" else what.real, s[-1])
+            for n, (r, s) in enumerate(zip(what.results, what.result_strides, strict=True))
         )
-        softmax["maximum"] = outer.partials[online.maximum].name
-        softmax["exponent"] = printed.text(online.exponent, taken)
-        softmax["factors"] = tuple(printed.text(f, taken) for f in online.factors)
-    return NestedCode(
-        name=definition.name,
-        preamble=definition.preamble,
-        parameters=(),
-        index=index,
-        unified=unified_functions(everything, definition.preamble, traits),
-        guards=printed.guards,
-        doubles=real == "double",
-        own=own_names(everything, definition.preamble),
-        real=real,
-        inner=inner,
-        expr=expr,
-        outer=outer,
-        inputs=codes[:shared],
-        first=definition.own,
-        kinds=kinds,
-        packed=packed,
-        values=definition.values,
-        spread=codes[shared:],
-        spread_rows=spread_rows(what),
-        mode=tile.mode,
-        vector=tile.vector,
-        unroll=tile.unroll,
-        tall=tile.tall,
-        strips=tile.strips,
-        wide=tile.wide,
-        across=tile.across,
-        beside=tile.beside,
-        position="reduce_item" in definition.outer.step.used | definition.outer.expr.used,
-        scalars=scalars,
-        kept=len(what.shape) - 2,
-        **softmax,
-    )
+        if definition.finalize is None:
+            codes = (partial_code(n, d) for n, d in enumerate(what.partials))
+            self.printed.cast((p.value for p in codes), (y.value for y in results))
+        return self._part("outer", definition, what.partials, steps, chain, results)
 
-
-def _part(
-    definition: ReductionDefinition,
-    what: Nested,
-    printed: Printed,
-    partials: Sequence[AnyDType],
-    side: str,
-    steps: int,
-    results: Mapping[str, str] | None = None,
-    chain: int = PAIRS_CHAIN,
-) -> FoldPart:
-    """What is printed of one of the two reductions."""
-    real = stored_type(what.real).value
-    codes = tuple(partial_code(n, d, definition.family) for n, d in enumerate(partials))
-    types = {f"x{n}": real for n in range(definition.inputs)}
-    types |= {f"w{n}": real for n in range(definition.scalars)}
-    types |= {p.name: p.value for p in codes} | {p.other: p.value for p in codes}
-    values = tuple(
-        (f"y{n}", codes[n].value if definition.values_are_partials else real)
-        for n in range(definition.values)
-    )
-    summed = any(d.kind == "f" and n in definition.summed for n, d in enumerate(partials))
-    levels, endless = 0, False
-    if summed:
-        levels, endless = levels_of_pairs(steps, chain)
-    snippet_types = types | dict(values)
-    if results and definition.finalize is None:
-        printed.cast((p.value for p in codes), results.values())
-    return FoldPart(
-        expr=printed.text(definition.expr, snippet_types),
-        init=printed.text(definition.init, types),
-        step=printed.text(definition.step, snippet_types),
-        combine=printed.text(definition.combine, types),
-        finalize=printed.text(definition.finalize, snippet_types | dict(results or {})),
-        results=(),
-        inputs=tuple(OperandCode(f"x{n}", real, real, "direct") for n in range(definition.inputs)),
-        partials=codes,
-        values=values,
-        scalars=(),
-        merge=f"take_{side}",
-        parts=(f"{side}_expr", f"{side}_step", f"{side}_combine"),
-        init_part=f"{side}_init",
-        finalize_part=f"{side}_finalize",
-        kept=0,
-        levels=levels,
-        endless=endless,
-        chain=chain,
-        combine_vectors=definition.combine_componentwise,
-        added=tuple(
-            p.name
-            for n, (p, d) in enumerate(zip(codes, partials, strict=True))
-            if n in definition.added and d.kind == "f"
-        ),
-        scaling=(("plain", ""),) * definition.results,
-    )
+    def _part(
+        self,
+        side: str,
+        definition: ReductionDefinition,
+        partials: Sequence[AnyDType],
+        steps: int,
+        chain: int,
+        results: tuple[OperandCode, ...],
+    ) -> FoldPart:
+        real, printed = self.real, self.printed
+        codes = tuple(partial_code(n, d, definition.family) for n, d in enumerate(partials))
+        types = {"x": real, "w": real}
+        types |= {p.name: p.value for p in codes} | {p.other: p.value for p in codes}
+        values = tuple(
+            (f"y{n}", codes[n].value if definition.values_are_partials else real)
+            for n in range(definition.values)
+        )
+        assigned = types | dict(values)
+        summed = any(d.kind == "f" and n in definition.summed for n, d in enumerate(partials))
+        levels, endless = levels_of_pairs(steps, chain) if summed else (0, False)
+        finished = assigned | {y.name: y.value for y in results}
+        return FoldPart(
+            expr=printed.text(definition.expr, assigned),
+            init=printed.text(definition.init, types),
+            step=printed.text(definition.step, assigned),
+            combine=printed.text(definition.combine, types),
+            finalize=printed.text(definition.finalize, finished),
+            results=results,
+            inputs=tuple(
+                OperandCode(f"x{n}", real, real, "direct") for n in range(definition.inputs)
+            ),
+            partials=codes,
+            values=values,
+            scalars=self.scalars,
+            merge=f"take_{side}",
+            parts=(f"{side}_expr", f"{side}_step", f"{side}_combine"),
+            init_part=f"{side}_init",
+            finalize_part=f"{side}_finalize",
+            kept=len(self.what.shape) - 2,
+            levels=levels,
+            endless=endless,
+            chain=chain,
+            combine_vectors=definition.combine_componentwise,
+            added=added_names(definition, codes, partials),
+            scaling=(("plain", ""),) * definition.results,
+        )

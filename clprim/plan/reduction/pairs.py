@@ -19,16 +19,16 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
 from typing import Any
 
-from clprim.dtypes import stored_type
+from clprim.dtypes import AnyDType, stored_type
 from clprim.plan.kernel import BAKED_DIMS, KernelPlan, OperandCode, inner_step, round_up
 from clprim.plan.machine import ITEMS, LAUNCH, STEPS, UNROLL, WORK
 from clprim.plan.product.pack import Packing, pack_kernel
 from clprim.plan.reduction.code import KernelLoops
 from clprim.plan.reduction.loops import FoldLoops, operand_numbers
 from clprim.plan.reduction.schedule import Schedule
-from clprim.plan.reduction.stage import Folding
-from clprim.plan.snippets import index_type
-from clprim.plan.strides import Dim
+from clprim.plan.reduction.stage import Folding, Stage
+from clprim.plan.snippets import REACH, index_type
+from clprim.plan.strides import Dim, Operand
 
 # Bound: digits of the reduced space that panels are packed from.
 PACKED_DIGITS = 3
@@ -72,7 +72,7 @@ def pair_loops(folding: Folding, loops: FoldLoops) -> PairLoops | None:
         row, column = kept[r], kept[c]
         if min(row.size, column.size) < 2 * UNROLL:
             continue
-        kinds = tuple(_kind(row.strides[k], column.strides[k]) for k in range(inputs))
+        kinds = tuple(kind_of(row.strides[k], column.strides[k]) for k in range(inputs))
         moving = tuple(any(d.strides[k] for d in reduced) for k in range(inputs))
         moved = {kind for kind, moves in zip(kinds, moving, strict=True) if moves}
         # What moves with both is read once a term, and there is nothing to share.
@@ -94,7 +94,7 @@ def pair_loops(folding: Folding, loops: FoldLoops) -> PairLoops | None:
     return pairs if pairs.steps > 1 and terms >= LAUNCH else None
 
 
-def _kind(row: int, column: int) -> str:
+def kind_of(row: int, column: int) -> str:
     """What an operand of these strides varies with."""
     if row and column:
         return "both"
@@ -190,14 +190,14 @@ def plan_pairs(
         for k, (kind, moving) in enumerate(zip(pairs.kinds, pairs.moving, strict=True))
         if kind == "column" and moving and traits.is_cpu
     ]
-    index = index_type(space, compared=loops.counts, traits=traits)
+    index = index_type(space, compared=loops.counts)
     groups = {k: math.prod(d.size for d in pairs.batch if d.strides[k]) for k in packed}
     elements = {k: groups[k] * panels * steps * tile for k in packed}
-    if any(n >= 2**31 - 2**20 for n in elements.values()):
+    if any(n >= REACH for n in elements.values()):
         index = "long"
     walked = _walked(folding, loops, pairs, schedule, packed, index)
     partial_ops = folding.definition.expr.flops + folding.definition.step.flops
-    main = folding.kernel(
+    stage = Stage(
         schedule,
         walked,
         partial=False,
@@ -208,52 +208,28 @@ def plan_pairs(
         kinds=pairs.kinds,
         packed=tuple(f"x{k}" for k in packed),
     )
+    main = folding.kernel(stage)
     stages, workspace = [], {}
-    for k in packed:
-        value = folding.input_values[k]
-        workspace[f"x{k}_panels"] = elements[k], value
-        stages.append(_pack(folding, loops, pairs, schedule, k, groups[k], panels, index))
-    stages.append(main.renamed({f"x{k}": f"x{k}_panels" for k in packed}))
-    return tuple(stages), workspace
-
-
-def _pack(
-    folding: Folding,
-    loops: FoldLoops,
-    pairs: PairLoops,
-    schedule: Schedule,
-    k: int,
-    groups: int,
-    panels: int,
-    index: str,
-) -> KernelPlan:
-    """The kernel that packs one operand."""
-    operand, value = folding.inputs[k], folding.input_values[k]
     missing = PACKED_DIGITS - len(pairs.reduced)
-    own = [d.strides[k] for d in pairs.batch if d.strides[k]]
-    column = pairs.column.strides[k]
-    return pack_kernel(
-        Packing(
-            name=folding.definition.name,
-            buffer=f"x{k}",
-            operand=OperandCode.of("x", operand.dtype, value, column),
-            itemsizes=(operand.dtype.itemsize, value.itemsize),
-            start=loops.space.offsets[k],
-            depths=(*(1,) * missing, *(d.size for d in pairs.reduced)),  # type: ignore[arg-type] # three
-            strides=(*(0,) * missing, *(d.strides[k] for d in pairs.reduced)),  # type: ignore[arg-type] # likewise
-            places={"x_group": own[-1] if own else 0, "x_lane": column},
-            lanes=pairs.column.size,
-            groups=groups,
-            tile=schedule.vector * schedule.unroll,
+    for k in packed:
+        operand, value, column = folding.inputs[k], folding.input_values[k], pairs.column
+        workspace[f"x{k}_panels"] = elements[k], value
+        packing = packing_of(
+            (folding.definition.name, k, operand, value),
+            pairs.batch,
+            column.strides[k],
+            start=space.offsets[k],
+            depths=(*(1,) * missing, *(d.size for d in pairs.reduced)),
+            strides=(*(0,) * missing, *(d.strides[k] for d in pairs.reduced)),
+            lanes=column.size,
+            groups=groups[k],
+            tile=tile,
             width=schedule.vector,
             index=index,
-            to=f"x{k}_panels",
-            repeats=True,
-            once=False,
-        ),
-        panels,
-        pairs.steps,
-    )
+        )
+        stages.append(pack_kernel(packing, panels, steps))
+    stages.append(main.renamed({f"x{k}": f"x{k}_panels" for k in packed}))
+    return tuple(stages), workspace
 
 
 def _walked(
@@ -293,7 +269,7 @@ def _walked(
     panel = pairs.steps * tile * -(-pairs.column.size // tile)
     for k, name in enumerate(names):
         if k in packed:
-            numbers += panel_numbers(name, k, pairs, panel)
+            numbers += panel_numbers(k, pairs.batch, panel)
             continue
         along: dict[str, Any] = {} if name in still else {"step": step, "reduced": outer}
         if len(inputs) <= k < len(inputs) + len(results):
@@ -317,14 +293,33 @@ def _walked(
     )
 
 
-def panel_numbers(name: str, k: int, pairs: PairLoops, panel: int) -> list[tuple[str, int]]:
+def panel_numbers(k: int, batch: Sequence[Dim], panel: int) -> list[tuple[str, int]]:
     """Where a batch's panels begin."""
     found, stride = [], panel
-    for d in reversed(range(len(pairs.batch))):
-        own = pairs.batch[d].strides[k] != 0
-        found.append((f"{name}_k{d}", stride if own else 0))
-        stride *= pairs.batch[d].size if own else 1
-    return [(f"{name}_start", 0), *reversed(found)]
+    for d in reversed(range(len(batch))):
+        own = batch[d].strides[k] != 0
+        found.append((f"x{k}_k{d}", stride if own else 0))
+        stride *= batch[d].size if own else 1
+    return [(f"x{k}_start", 0), *reversed(found)]
+
+
+def packing_of(
+    read: tuple[str, int, Operand, AnyDType], batch: Sequence[Dim], column: int, **loops: Any
+) -> Packing:
+    """How an operand is packed: of a definition's name, its own number, and what it becomes."""
+    name, k, operand, value = read
+    moves = [d.strides[k] for d in batch if d.strides[k]]
+    return Packing(
+        name=name,
+        buffer=f"x{k}",
+        operand=OperandCode.of("x", operand.dtype, value, column),
+        itemsizes=(operand.dtype.itemsize, value.itemsize),
+        places={"x_group": moves[-1] if moves else 0, "x_lane": column},
+        to=f"x{k}_panels",
+        repeats=True,
+        once=False,
+        **loops,
+    )
 
 
 def takes_pairs(folding: Folding, loops: FoldLoops) -> tuple[PairLoops, Schedule] | None:

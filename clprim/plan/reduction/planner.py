@@ -31,7 +31,7 @@ from clprim.plan.reduction.narrow import narrow_shape
 from clprim.plan.reduction.pairs import PairLoops, plan_pairs, takes_pairs
 from clprim.plan.reduction.problem import Reduced
 from clprim.plan.reduction.schedule import Schedule, Walk, scheduled
-from clprim.plan.reduction.stage import Folding
+from clprim.plan.reduction.stage import Folding, Stage
 from clprim.plan.snippets import index_type
 from clprim.traits import DeviceTraits
 
@@ -109,7 +109,7 @@ def plan_reduction(
     outputs, definition = loops.kept, problem.definition
     stored = sum(p.itemsize for p in partials) * outputs * schedule.splits
     two_stages = schedule.splits > 1
-    first = folding.kernel(
+    stage = Stage(
         schedule,
         walked,
         partial=two_stages,
@@ -117,6 +117,7 @@ def plan_reduction(
         flops=(definition.expr.flops + definition.step.flops) * outputs * loops.reduced,
         global_size=(schedule.groups * schedule.lanes, schedule.rows * schedule.splits),
     )
+    first = folding.kernel(stage)
     if not two_stages:
         return ReductionPlan((first,), schedule=schedule)
     second = _finish(folding, loops, schedule, walked, stored + written)
@@ -158,7 +159,7 @@ def _walked(folding: Folding, loops: FoldLoops, schedule: Schedule) -> KernelLoo
         numbers += operand_numbers(name, k, space.offsets[k], kept, column=column, **along)
     return KernelLoops(
         numbers=(*numbers, *loops.size_numbers()),
-        index=index_type(space, compared=loops.counts, traits=folding.traits),
+        index=index_type(space, compared=loops.counts),
         baked=len(space.dims) > BAKED_DIMS,
         inputs=inputs,
         results=results,
@@ -193,7 +194,7 @@ def _finish(
         items = -(-outputs // (finish.vector * finish.unroll))
     elif finish.lanes == 1:
         group = min(64, folding.traits.max_work_group_size)
-    return folding.kernel(
+    stage = Stage(
         finish,
         KernelLoops(
             numbers=tuple(numbers),
@@ -209,3 +210,4 @@ def _finish(
         global_size=(round_up(items, group), 1),
         local_size=(group, 1),
     )
+    return folding.kernel(stage)

@@ -14,24 +14,29 @@ from clprim.dtypes import AnyDType, promote, stored_type, value_dtype
 from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.definition import ReductionDefinition
 from clprim.plan.arguments import Arguments
-from clprim.plan.kernel import KernelPlan, OperandCode, ScalarCode
+from clprim.plan.kernel import Argument, KernelPlan, OperandCode, ScalarCode
 from clprim.plan.machine import STEPS
-from clprim.plan.reduction.code import KernelLoops, ReductionCode, Scaling, partial_code
+from clprim.plan.reduction.code import (
+    KernelLoops,
+    PartialCode,
+    ReductionCode,
+    Scaling,
+    partial_code,
+)
 from clprim.plan.reduction.schedule import Schedule
 from clprim.plan.snippets import Printed, own_names, unified_functions
 from clprim.plan.strides import Dim, Operand
 from clprim.traits import DeviceTraits
 
+#: What the second stage's name ends with.
+FINISH = "_finish"
 # Bound: additions one after another that go up no level. Of six equal numbers 1e-7 may be lost, of
 # eight 1.5e-7, and with what merging loses 2.4e-7.
 FIRST_CHAIN = 6
 # Bound: of pairs, whose accumulators fill the registers and go up a level through memory.
 PAIRS_CHAIN = 32
-# Bound: levels of four additions each, of which equal numbers lose nothing by rounding: these
-# bring chains to an end.
-MOST_LEVELS = 4
-# Bound: of longer ones the last level keeps what it loses, six operations for one; so rarely that
-# costs nothing.
+# Bound: levels of four additions each, of which equal numbers lose nothing by rounding; one more
+# brings chains to an end. Of longer ones the last level keeps what it loses.
 LEVELS = 3
 
 
@@ -39,6 +44,29 @@ def levels_of_pairs(steps: int, chain: int) -> tuple[int, bool]:
     """How many levels chains of so many steps have, and whether the last keeps what is lost."""
     levels = next((n for n in (0, 1, 2) if steps <= chain * 4**n), None)
     return (LEVELS, True) if levels is None else (levels, False)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One kernel of a reduction."""
+
+    schedule: Schedule
+    loops: KernelLoops
+    partial: bool  # Whether another one goes on from what it stores
+    nbytes: int  # These as in `KernelPlan`
+    flops: int
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None = None  # The schedule's where left out
+    kinds: tuple[str, ...] = ()  # See `ReductionCode`
+    packed: tuple[str, ...] = ()
+
+
+def added_names(
+    definition: ReductionDefinition, codes: Sequence[PartialCode], dtypes: Sequence[AnyDType]
+) -> tuple[str, ...]:
+    """Returns the partials of floats that merge by addition."""
+    pairs = enumerate(zip(codes, dtypes, strict=True))
+    return tuple(p.name for n, (p, d) in pairs if n in definition.added and d.kind not in "biu")
 
 
 @dataclass
@@ -163,20 +191,12 @@ class Folding:
         fours = schedule.fours
         if self.traits.is_cpu:
             columns = template == "reduction/columns"
-            several = (0, 1, 3, MOST_LEVELS) if columns else (0, 1, 2, MOST_LEVELS)
+            several = (0, 1, 3, LEVELS + 1) if columns else (0, 1, 2, LEVELS + 1)
         if fours:
             several = (0, 2, LEVELS)
         chain = 4 * FIRST_CHAIN if fours else FIRST_CHAIN
         levels = next((n for n in several if steps <= chain * 4**n), None)
         return (LEVELS, True, fours) if levels is None else (levels, False, fours)
-
-    def _added(self) -> tuple[str, ...]:
-        """The partials of floats that merge by addition."""
-        return tuple(
-            code.name
-            for n, (code, dtype) in enumerate(zip(self.partial_codes, self.partials, strict=True))
-            if n in self.definition.added and dtype.kind not in "biu"
-        )
 
     def operands(self, along: Dim, across: Dim) -> tuple[tuple[OperandCode, ...], ...]:
         """Returns inputs and results, which are followed along a loop each."""
@@ -190,50 +210,70 @@ class Folding:
         )
         return inputs, results
 
-    def kernel(
-        self,
-        schedule: Schedule,
-        loops: KernelLoops,
-        *,
-        partial: bool,
-        nbytes: int,
-        flops: int,
-        global_size: tuple[int, ...],
-        local_size: tuple[int, ...] | None = None,
-        kinds: tuple[str, ...] = (),
-        packed: tuple[str, ...] = (),
-    ) -> KernelPlan:
+    def common(
+        self, loops: KernelLoops, suffix: str, *, partial: bool, between: bool
+    ) -> tuple[dict[str, Any], tuple[Argument, ...]]:
+        """Returns what templates of reductions and scans print alike, and the arguments.
+
+        Partials lie in memory ``between`` two stages, which a ``partial`` one writes.
+        """
+        definition, found = self.definition, Arguments(loops.index)
+        draws = definition.draws and suffix != FINISH
+        results = () if partial else loops.results
+        for y in results:
+            found.memory(y.storage, f"{y.name}_memory", read_only=False)
+        for x in loops.inputs:
+            found.memory(x.storage, f"{x.name}_memory")
+        for p in self.partial_codes if between else ():
+            found.memory(p.storage, f"{p.name}_memory", read_only=not partial)
+        found.scalars(self.scalar_codes)
+        if draws:
+            found.random()
+        number = len(self.scalar_codes)
+        for n, (kind, type_name) in enumerate(() if partial else self.scale_types):
+            for factor in {"plain": (), "scaled": ("alpha",)}.get(kind, ("alpha", "beta")):
+                found.scalar(type_name, f"{factor}{n}", number)
+                number += 1
+        if not loops.baked:
+            found.numbers(**dict(loops.numbers))
+        fields = {
+            "name": definition.name + suffix,
+            "preamble": definition.preamble,
+            "parameters": tuple(found.parameters),
+            "constants": loops.numbers if loops.baked else (),
+            "index": loops.index,
+            "unified": unified_functions(definition.snippets, definition.preamble, self.traits),
+            "doubles": self.doubles,
+            "own": own_names(definition.snippets, definition.preamble),
+            "results": results,
+            "inputs": loops.inputs,
+            "partials": self.partial_codes,
+            "values": self.values,
+            "scalars": self.scalar_codes,
+            "positions": loops.positions,
+            "coords": loops.coords,
+            "sizes": loops.sizes,
+            "kept": loops.kept,
+            "random": draws,
+        }
+        return fields | self.texts(finalized=not partial), tuple(found.arguments)
+
+    def kernel(self, stage: Stage) -> KernelPlan:
         """Plans one kernel of a reduction."""
-        definition = self.definition
+        schedule, loops, partial, kinds = stage.schedule, stage.loops, stage.partial, stage.kinds
         finish = schedule.template == "reduction/finish"
-        draws = definition.draws and not finish
-        found = self._arguments(loops, partial=partial, finish=finish)
+        suffix = FINISH if finish else ""
+        common, arguments = self.common(loops, suffix, partial=partial, between=partial or finish)
         store_tiles = self._stores_tiles(schedule, loops.results, partial=partial)
         written = sum(r.size * r.dtype.itemsize for r in self.results)
         vectors = bool(kinds) and self._finishes_vectors(schedule, loops.results)
         stored = all(y.load == "direct" for y in loops.results)
         whole = not partial and (store_tiles or (vectors and stored))
         levels, endless, fours = self._levels(schedule)
+        definition = self.definition
         code = ReductionCode(
-            name=definition.name + ("_finish" if finish else ""),
-            preamble=definition.preamble,
-            parameters=tuple(found.parameters),
-            constants=loops.numbers if loops.baked else (),
-            index=loops.index,
-            unified=unified_functions(definition.snippets, definition.preamble, self.traits),
-            doubles=self.doubles,
-            own=own_names(definition.snippets, definition.preamble),
-            **self.texts(finalized=not partial),
-            results=() if partial else loops.results,
-            inputs=loops.inputs,
-            partials=self.partial_codes,
-            values=self.values,
-            scalars=self.scalar_codes,
+            **common,
             scaling=() if partial else self.scale_types,
-            positions=loops.positions,
-            coords=loops.coords,
-            sizes=loops.sizes,
-            kept=loops.kept,
             reduced=loops.reduced,
             vector=schedule.vector,
             unroll=schedule.unroll,
@@ -248,50 +288,20 @@ class Folding:
             quads=levels >= LEVELS,  # few steps are left over
             fours=fours,
             endless=endless,
-            added=self._added(),
+            added=added_names(definition, self.partial_codes, self.partials),
             streaming=whole and self.traits.streams(written),
             still=loops.still,
             finalized=() if partial else tuple(f"x{n}" for n in sorted(definition.finalized)),
-            random=draws,
             tall=schedule.tall,
             kinds=kinds,
-            packed=packed,
+            packed=stage.packed,
             steps=STEPS if schedule.template == "reduction/pairs_local" else 0,
             chain=PAIRS_CHAIN if kinds else FIRST_CHAIN,
             vector_finish=vectors,
         )
-        return KernelPlan(
-            template=schedule.template,
-            code=code,
-            arguments=tuple(found.arguments),
-            global_size=global_size,
-            local_size=local_size or (schedule.lanes, schedule.rows),
-            nbytes=nbytes,
-            flops=flops,
-        )
-
-    def _arguments(self, loops: KernelLoops, *, partial: bool, finish: bool) -> Arguments:
-        """What a kernel is given: memory, run-time scalars, random numbers, factors, numbers."""
-        found = Arguments(loops.index)
-        if not partial:
-            for y in loops.results:
-                found.memory(y.storage, f"{y.name}_memory", read_only=False)
-        for x in loops.inputs:
-            found.memory(x.storage, f"{x.name}_memory")
-        if partial or finish:
-            for p in self.partial_codes:
-                found.memory(p.storage, f"{p.name}_memory", read_only=finish)
-        found.scalars(self.scalar_codes)
-        if self.definition.draws and not finish:
-            found.random()
-        number = len(self.scalar_codes)
-        for n, (kind, type_name) in enumerate(() if partial else self.scale_types):
-            for factor in {"plain": (), "scaled": ("alpha",)}.get(kind, ("alpha", "beta")):
-                found.scalar(type_name, f"{factor}{n}", number)
-                number += 1
-        if not loops.baked:
-            found.numbers(**dict(loops.numbers))
-        return found
+        local = stage.local_size or (schedule.lanes, schedule.rows)
+        sizes = stage.global_size, local, stage.nbytes, stage.flops
+        return KernelPlan(schedule.template, code, arguments, *sizes)
 
     def _stores_tiles(
         self, schedule: Schedule, results: Sequence[OperandCode], *, partial: bool

@@ -17,21 +17,19 @@ each piece sums up to, and the second starts every piece from what those before 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from clprim.dtypes import AnyDType
 from clprim.language.componentwise import is_componentwise
 from clprim.language.definition import ReductionDefinition
-from clprim.plan.arguments import Arguments
-from clprim.plan.kernel import BAKED_DIMS, KernelPlan, Plan, round_up
+from clprim.plan.kernel import BAKED_DIMS, KernelPlan, Plan, power_of_two, round_up
+from clprim.plan.machine import GROUP, UNROLL, UPDATES, WORK
 from clprim.plan.pointwise.schedule import widest
-from clprim.plan.reduction.code import KernelLoops, Scaling
+from clprim.plan.reduction.code import FoldCode, KernelLoops, Scaling
 from clprim.plan.reduction.loops import FoldLoops, operand_numbers
 from clprim.plan.reduction.stage import Folding
-from clprim.plan.scan.code import ScanCode
-from clprim.plan.scan.schedule import ScanSchedule, choose_schedule
-from clprim.plan.snippets import index_type, own_names, unified_functions
+from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space
 from clprim.traits import DeviceTraits
 
@@ -40,57 +38,51 @@ _PLACES = {"index", "scan_item"}
 
 
 @dataclass(frozen=True)
-class ScanPlan(Plan):
-    """One or two launches, and the memory between them."""
+class ScanCode(FoldCode):
+    """What scan/*.cl.jinja print."""
 
-    schedule: ScanSchedule = field(kw_only=True)  # How the work was cut, for explanations and tests
-
-
-def plan_scan(
-    definition: ReductionDefinition,
-    shape: tuple[int, ...],
-    axis: int,
-    results: Sequence[Operand],
-    inputs: Sequence[Operand],
-    scalars: Sequence[AnyDType],
-    partials: Sequence[AnyDType],
-    *,
-    exclusive: bool,
-    reverse: bool,
-    traits: DeviceTraits,
-) -> ScanPlan:
-    """Plans one call."""
-    plain = [Scaling()] * len(results)
-    folding = Folding(definition, results, inputs, scalars, partials, plain, traits)
-    used = frozenset().union(*(s.used for s in definition.snippets))
-    loops = FoldLoops.of(folding, shape, (axis,), used, "scan_item", flip=False)
-    lines = _lines(loops, reverse=reverse)
-    schedule = choose_schedule(
-        lines.line.size,
-        loops.kept,
-        lines.across.size,
-        along=lines.along,
-        vector=_vector(folding, lines.inner),
-        partial_bytes=sum(p.itemsize for p in partials),
-        traits=traits,
-    )
-    walked = _walked(folding, loops, lines, schedule)
-    read = sum(min(a.size, math.prod(shape)) * a.dtype.itemsize for a in inputs)
-    written = sum(r.size * r.dtype.itemsize for r in results)
-    given = folding, schedule, walked
-    last = _kernel(*given, exclusive=exclusive, totals=False, nbytes=read + written)
-    if schedule.pieces == 1:
-        return ScanPlan((last,), schedule=schedule)
-    pairs = zip(folding.partial_codes, partials, strict=True)
-    workspace = {code.name: (loops.kept * schedule.pieces, dtype) for code, dtype in pairs}
-    first = _kernel(*given, exclusive=exclusive, totals=True, nbytes=read)
-    return ScanPlan((first, last), workspace, schedule=schedule)
+    vector: int  # Elements side by side: of a line, or of neighbouring lines
+    lanes: int  # Work-items of a group that share a line
+    each: int  # Neighbouring elements of a line that a work-item of such a group takes
+    block: int  # Elements after which a partial result begins anew, so that errors stay small
+    exclusive: bool  # Whether an element's result is what came before it
+    # Whether this is the first of two stages, which stores only what a piece sums up to
+    totals: bool
+    pieces: bool  # Whether lines are cut in pieces, so that a piece starts from those before it
 
 
 @dataclass(frozen=True)
-class _ScanLines:
+class Scanned:
+    """What a call computes."""
+
+    definition: ReductionDefinition
+    shape: tuple[int, ...]  # That the arrays broadcast to; it has elements
+    axis: int
+    results: tuple[Operand, ...]
+    inputs: tuple[Operand, ...]
+    scalars: tuple[AnyDType, ...]
+    partials: tuple[AnyDType, ...]  # dtypes of what is accumulated
+    exclusive: bool = False
+    reverse: bool = False
+    # What devices' traits make of it
+    found: dict[DeviceTraits, ScanLines] = field(default_factory=dict, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{'×'.join(map(str, self.shape))} along {self.axis}"
+
+    def lines(self, traits: DeviceTraits) -> ScanLines:
+        """Returns the loops on a device, which are found once."""
+        if traits not in self.found:
+            self.found[traits] = _lines(self, traits)
+        return self.found[traits]
+
+
+@dataclass(frozen=True)
+class ScanLines:
     """The loops of one call: outer ones, across neighbouring lines, and along a line."""
 
+    folding: Folding
+    loops: FoldLoops
     kept: tuple[Dim, ...]
     across: Dim
     line: Dim
@@ -102,25 +94,118 @@ class _ScanLines:
         """The loop that vectors lie along."""
         return self.line if self.along else self.across
 
+    def tiles(self, vector: int) -> int:
+        """Lines, or neighbours of them side by side."""
+        if self.along:
+            return self.loops.kept
+        width = self.across.size
+        return self.loops.kept // width * (width // vector + width % vector)
 
-def _lines(loops: FoldLoops, *, reverse: bool) -> _ScanLines:
+
+def _lines(what: Scanned, traits: DeviceTraits) -> ScanLines:
     """Divides loops; lines that are walked from their end begin there."""
+    plain = [Scaling()] * len(what.results)
+    given = what.results, what.inputs, what.scalars, what.partials, plain
+    folding = Folding(what.definition, *given, traits)
+    used = frozenset().union(*(s.used for s in what.definition.snippets))
+    loops = FoldLoops.of(folding, what.shape, (what.axis,), used, "scan_item", flip=False)
     space, across = loops.space, loops.single()
     kept = space.select(False)
     line = next(iter(space.select(True)), loops.single(reduced=True))
     starts = space.offsets
-    if reverse:
+    if what.reverse:
         ends = zip(starts, line.strides, strict=True)
         starts = tuple(at + (line.size - 1) * step for at, step in ends)
         line = replace(line, strides=tuple(-step for step in line.strides))
     along = not kept or space.dims[-1].reduced
     if not along:
         kept, across = kept[:-1], kept[-1]
-    return _ScanLines(kept, across, line, starts, along)
+    return ScanLines(folding, loops, kept, across, line, starts, along)
 
 
-def _vector(folding: Folding, inner: Dim) -> int:
+@dataclass(frozen=True)
+class ScanTile:
+    """How lines are cut."""
+
+    vector: int  # These as in `ScanCode`
+    lanes: int
+    each: int
+    pieces: int  # Of a line
+    per_group: int  # Lines (or tiles of lines) that a work-group takes one after another
+
+    def chunk(self, lines: ScanLines) -> int:
+        """Elements of a piece: whole steps of a work-group."""
+        granule = max(self.lanes * self.each, self.vector if lines.along else 1)
+        return round_up(-(-lines.line.size // self.pieces), granule)
+
+
+def scan_tile(template: str, what: Scanned, traits: DeviceTraits) -> ScanTile | None:
+    """Returns the tile that a template's rule chooses; None where it is not for these lines."""
+    lines = what.lines(traits)
+    length, cpu, units = lines.line.size, traits.is_cpu, traits.compute_units
+    group = template == "scan/group"
+    if lines.along is (template == "scan/columns") or (group and (cpu or length < GROUP)):
+        return None
+    vector, lanes, each = 1 if group else _vector(lines), 1, 1
+    if group:
+        each = UNROLL
+        lanes = min(4 * GROUP, traits.max_work_group_size, power_of_two(-(-length // UNROLL)))
+        while lanes > 1 and lanes * sum(p.itemsize for p in what.partials) > traits.local_memory:
+            lanes //= 2
+    tiles = lines.tiles(vector)
+    wanted = units if cpu else units * (4 if group else 2 * GROUP)
+    least = WORK if cpu else (8 * lanes * each if group else 2 * GROUP)
+    pieces = 1
+    if tiles < wanted and length >= 2 * least:
+        target = 4 * wanted if cpu else wanted
+        # Every piece adds up the totals of those before it: few enough that this costs nothing.
+        pieces = max(1, min(-(-target // tiles), length // least, 4 * GROUP))
+    tile = ScanTile(vector, lanes, each, pieces, 1)
+    chunk = tile.chunk(lines)
+    per_group = 1
+    if cpu:
+        work = chunk * (1 if lines.along else vector)
+        per_group = max(1, min(WORK // work, tiles // (4 * units)))
+    return replace(tile, pieces=-(-length // chunk), per_group=per_group)
+
+
+def fits_scan(tile: ScanTile, what: Scanned, traits: DeviceTraits) -> bool:
+    """Whether pieces are as long as they say, and a device can run it."""
+    lines = what.lines(traits)
+    group = tile.lanes * tile.each > 1
+    room = traits.local_memory // sum(p.itemsize for p in what.partials)
+    return (
+        tile.vector in (1, _vector(lines))
+        and tile.lanes == power_of_two(tile.lanes) <= min(traits.max_work_group_size, room)
+        and -(-lines.line.size // tile.chunk(lines)) == tile.pieces
+        and tile.per_group <= (1 if group else lines.tiles(tile.vector))
+    )
+
+
+def near_scan(tile: ScanTile, what: Scanned, traits: DeviceTraits) -> Iterator[ScanTile]:
+    """Yields tiles that are worth timing beside one."""
+    lines = what.lines(traits)
+    for pieces in (2 * tile.pieces, -(-tile.pieces // 2)):
+        chunk = replace(tile, pieces=pieces).chunk(lines)
+        yield replace(tile, pieces=-(-lines.line.size // chunk))
+    for per_group in (2 * tile.per_group, -(-tile.per_group // 2)):
+        yield replace(tile, per_group=per_group)
+
+
+def plan_scan(template: str, what: Scanned, traits: DeviceTraits, tile: ScanTile) -> Plan:
+    """Plans one call."""
+    lines = what.lines(traits)
+    last = _kernel(template, what, lines, tile, totals=False)
+    if tile.pieces == 1:
+        return Plan((last,))
+    pairs = zip(lines.folding.partial_codes, what.partials, strict=True)
+    workspace = {code.name: (lines.loops.kept * tile.pieces, dtype) for code, dtype in pairs}
+    return Plan((_kernel(template, what, lines, tile, totals=True), last), workspace)
+
+
+def _vector(lines: ScanLines) -> int:
     """Elements side by side along the innermost loop: a register where all allow it, else 1."""
+    folding, inner = lines.folding, lines.inner
     definition, value = folding.definition, folding.vector_type()
     operands = len(folding.inputs) + len(folding.results)
     steps = inner.strides[:operands]
@@ -142,14 +227,12 @@ def _vector(folding: Folding, inner: Dim) -> int:
     return width if width <= inner.size else 1
 
 
-def _walked(
-    folding: Folding, loops: FoldLoops, lines: _ScanLines, schedule: ScanSchedule
-) -> KernelLoops:
+def _walked(lines: ScanLines, tile: ScanTile) -> KernelLoops:
     """What the kernels of both stages walk over."""
-    kept, across, line = lines.kept, lines.across, lines.line
-    inputs, results = folding.operands(lines.inner, lines.inner)
-    numbers = [("n", line.size), ("chunk", schedule.chunk), ("width", across.size)]
-    numbers += [("outputs", loops.kept), ("per_group", schedule.per_group)]
+    loops, kept, across, line = lines.loops, lines.kept, lines.across, lines.line
+    inputs, results = lines.folding.operands(lines.inner, lines.inner)
+    numbers = [("n", line.size), ("chunk", tile.chunk(lines)), ("width", across.size)]
+    numbers += [("outputs", loops.kept), ("per_group", tile.per_group)]
     numbers += [(f"k{d}", dim.size) for d, dim in enumerate(kept)]
     names = [o.name for o in (*inputs, *results)] + [p.name for p in loops.positions]
     for k, (name, start) in enumerate(zip(names, lines.starts, strict=True)):
@@ -157,7 +240,7 @@ def _walked(
     space = Space((*kept, across, line), lines.starts)
     return KernelLoops(
         numbers=(*numbers, *loops.size_numbers()),
-        index=index_type(space, compared=loops.counts, traits=folding.traits),
+        index=index_type(space, compared=loops.counts),
         baked=len(space.dims) > BAKED_DIMS,
         inputs=inputs,
         results=results,
@@ -169,82 +252,34 @@ def _walked(
 
 
 def _kernel(
-    folding: Folding,
-    schedule: ScanSchedule,
-    loops: KernelLoops,
-    *,
-    exclusive: bool,
-    totals: bool,
-    nbytes: int,
+    template: str, what: Scanned, lines: ScanLines, tile: ScanTile, *, totals: bool
 ) -> KernelPlan:
     """Plans one stage: the one that stores totals of pieces, or the one that stores results."""
-    definition = folding.definition
-    several = schedule.pieces > 1
-    found = Arguments(loops.index)
-    if not totals:
-        for y in loops.results:
-            found.memory(y.storage, f"{y.name}_memory", read_only=False)
-    for x in loops.inputs:
-        found.memory(x.storage, f"{x.name}_memory")
-    if several:
-        for p in folding.partial_codes:
-            found.memory(p.storage, f"{p.name}_memory", read_only=not totals)
-    found.scalars(folding.scalar_codes)
-    if definition.draws:
-        found.random()
-    if not loops.baked:
-        found.numbers(**dict(loops.numbers))
+    several, elements, traits = tile.pieces > 1, math.prod(what.shape), lines.folding.traits
+    suffix = "_totals" if totals else ""
+    loops = _walked(lines, tile)
+    common, arguments = lines.folding.common(loops, suffix, partial=totals, between=several)
     code = ScanCode(
-        name=definition.name + ("_totals" if totals else ""),
-        preamble=definition.preamble,
-        parameters=tuple(found.parameters),
-        constants=loops.numbers if loops.baked else (),
-        index=loops.index,
-        unified=unified_functions(definition.snippets, definition.preamble, folding.traits),
-        doubles=folding.doubles,
-        own=own_names(definition.snippets, definition.preamble),
-        **folding.texts(),
-        results=() if totals else loops.results,
-        inputs=loops.inputs,
-        partials=folding.partial_codes,
-        values=folding.values,
-        scalars=folding.scalar_codes,
-        positions=loops.positions,
-        coords=loops.coords,
-        sizes=loops.sizes,
-        kept=loops.kept,
-        vector=schedule.vector,
-        lanes=schedule.lanes,
-        each=schedule.each,
-        block=schedule.block,
-        exclusive=exclusive,
+        **common,
+        vector=tile.vector,
+        lanes=tile.lanes,
+        each=tile.each,
+        block=UPDATES * tile.vector if lines.along else UPDATES,
+        exclusive=what.exclusive,
         totals=totals,
         pieces=several,
-        random=definition.draws,
     )
-    values = dict(loops.numbers)
-    groups, local = _groups(schedule, values["outputs"], values["width"], folding.traits)
-    elements = values["outputs"] * values["n"]
+    groups, local = -(-lines.tiles(tile.vector) // tile.per_group), tile.lanes
+    if template != "scan/group" and not traits.is_cpu:
+        local = min(GROUP, traits.max_work_group_size)
+        groups = -(-groups // local)
+    written = 0 if totals else sum(r.size * r.dtype.itemsize for r in what.results)
     return KernelPlan(
-        template=schedule.template,
+        template=template,
         code=code,
-        arguments=tuple(found.arguments),
-        global_size=(groups * local, schedule.pieces - totals),
+        arguments=arguments,
+        global_size=(groups * local, tile.pieces - totals),
         local_size=(local, 1),
-        nbytes=nbytes,
-        flops=(definition.expr.flops + definition.step.flops) * elements,
+        nbytes=sum(min(a.size, elements) * a.dtype.itemsize for a in what.inputs) + written,
+        flops=(what.definition.expr.flops + what.definition.step.flops) * elements,
     )
-
-
-def _groups(
-    schedule: ScanSchedule, lines: int, width: int, traits: DeviceTraits
-) -> tuple[int, int]:
-    """Work-groups of so many lines, ``width`` of them neighbours, and work-items of a group."""
-    tiles = lines
-    if schedule.template == "scan/columns":
-        tiles = lines // width * (width // schedule.vector + width % schedule.vector)
-    groups, local = -(-tiles // schedule.per_group), schedule.lanes
-    if schedule.template != "scan/group" and not traits.is_cpu:
-        local = min(64, traits.max_work_group_size)
-        groups = round_up(groups, local) // local
-    return groups, local

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clprim.language.definition import define_reduction
 from clprim.plan.kernel import (
     Argument,
     Buffer,
@@ -27,7 +26,8 @@ from clprim.plan.kernel import (
     round_up,
 )
 from clprim.plan.machine import GROUP, ITEMS, UNROLL, WORK
-from clprim.plan.scan.planner import plan_scan
+from clprim.plan.scan.family import SCANS, sums_along
+from clprim.plan.snippets import REACH
 from clprim.plan.strides import Operand, row_major_strides
 from clprim.traits import DeviceTraits
 
@@ -40,16 +40,6 @@ DIGIT = {True: 8, False: 4}
 EACH = 2 * UNROLL
 
 _INT32 = np.dtype(np.int32)
-_places = define_reduction(
-    "",
-    init="scan_y0 = 0;",
-    step="scan_y0 += x0;",
-    combine=None,
-    finalize=None,
-    name="sort_places",
-    preamble="",
-    scan=True,
-)
 
 
 @dataclass(frozen=True)
@@ -116,7 +106,7 @@ class Sort:
         self.digit = DIGIT[traits.is_cpu]
         self.key_bytes = key_bytes
         self.key = {4: "uint", 8: "ulong"}[key_bytes]
-        self.index = "int" if lines * length < 2**31 - 2**20 else "long"
+        self.index = "int" if lines * length < REACH else "long"
 
     def kernel(
         self,
@@ -196,18 +186,8 @@ class Sort:
         counts = (self.lines, self.pieces << self.digit)
         strides = tuple(4 * s for s in row_major_strides(counts))
         operand = Operand(counts, strides, 0, _INT32)
-        places = plan_scan(
-            _places,
-            counts,
-            1,
-            [operand],
-            [operand],
-            [],
-            [_INT32],
-            exclusive=True,
-            reverse=False,
-            traits=self.traits,
-        )
+        sums = sums_along(operand, operand, 1, "sort_places", exclusive=True)
+        places = SCANS.plan(sums, self.traits)
         stages: list[KernelPlan] = []
         way = "sort/" if self.traits.is_cpu else "sort/group_"
         keys, order = "keys", ""

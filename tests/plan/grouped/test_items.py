@@ -7,8 +7,7 @@ import pytest
 from planning import GPU, array, numbers
 
 from clprim.language.grouped import define_grouped
-from clprim.plan.grouped.items import plan_items
-from clprim.plan.grouped.planner import plan_groups
+from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
 
 WIDE = dataclasses.replace(GPU, compute_units=100, max_work_group_size=1024, local_memory=48 << 10)
@@ -28,12 +27,18 @@ def problem(x, axes=(1,)):
     return Groups(definition, x.shape, axes, FLOAT, (x,), (), (x,), (kept,))
 
 
+def items_of(given, traits):
+    """The kernel, if the strategy takes groups."""
+    found = GROUPS.strategy("grouped/items").decide(given, traits)
+    return found and found.plan().main
+
+
 @pytest.mark.parametrize(
     ("length", "items"),
     [(32, (32, 4)), (49, (32, 4)), (400, (128, 1)), (1000, (256, 1)), (4096, (256, 1))],
 )
 def test_rows_of_any_length(length, items):
-    found = plan_items(problem(array((1000, length))), WIDE)
+    found = items_of(problem(array((1000, length))), WIDE)
     assert found.code.items == found.local_size == items
     groups = found.global_size[0] // items[0]
     assert found.global_size[1] == items[1]
@@ -41,11 +46,11 @@ def test_rows_of_any_length(length, items):
     seen = numbers(found)
     assert (seen["groups"], seen["rows"], seen["n"]) == (1000, 1, length)
     # The kernel's key holds no sizes.
-    assert plan_items(problem(array((7, length))), WIDE).code == found.code
+    assert items_of(problem(array((7, length))), WIDE).code == found.code
 
 
 def test_runs_of_several_rows():
-    found = plan_items(problem(array((8, 120, 10, 10)), (0, 2, 3)), WIDE)
+    found = items_of(problem(array((8, 120, 10, 10)), (0, 2, 3)), WIDE)
     seen = numbers(found)
     assert (seen["groups"], seen["rows"], seen["n"], seen["x0_row"]) == (120, 8, 100, 12000)
     assert found.code.items == (128, 1)
@@ -61,8 +66,8 @@ def test_runs_of_several_rows():
     ],
 )
 def test_others_go_pass_by_pass(x, axes):
-    assert plan_items(problem(x, axes), WIDE) is None
-    assert plan_groups(problem(x, axes), WIDE).main.template != "grouped/items"
+    assert items_of(problem(x, axes), WIDE) is None
+    assert GROUPS.plan(problem(x, axes), WIDE).main.template != "grouped/items"
 
 
 def test_small_work_groups_and_little_local_memory():
@@ -70,5 +75,5 @@ def test_small_work_groups_and_little_local_memory():
         dataclasses.replace(WIDE, max_work_group_size=24),
         dataclasses.replace(WIDE, local_memory=100),
     ):
-        found = plan_items(problem(array((1000, 400))), traits)
+        found = items_of(problem(array((1000, 400))), traits)
         assert found.code.items == (16, 1)

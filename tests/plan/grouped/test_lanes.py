@@ -7,8 +7,7 @@ import pytest
 from planning import CPU, GPU, array, numbers
 
 from clprim.language.grouped import define_grouped
-from clprim.plan.grouped.lanes import plan_lanes
-from clprim.plan.grouped.planner import plan_groups
+from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
 
 TWO = dataclasses.replace(CPU, compute_units=2)
@@ -30,31 +29,37 @@ def problem(x, axes=(1,), extra=None, **strings):
     return Groups(definition, x.shape, axes, FLOAT, (x, more), (), (out,), (kept,))
 
 
+def lanes_of(given, traits):
+    """The kernel, if the strategy takes groups."""
+    found = GROUPS.strategy("grouped/lanes").decide(given, traits)
+    return found and found.plan().main
+
+
 def test_rows_of_a_few_classes():
     given = problem(array((1000, 21)))
-    found = plan_lanes(given, TWO)
+    found = lanes_of(given, TWO)
     assert found.template == "grouped/lanes"
-    assert plan_groups(given, TWO).main.template == "grouped/lanes"
+    assert GROUPS.plan(given, TWO).main.template == "grouped/lanes"
     seen = numbers(found)
     assert (seen["groups"], seen["n"], seen["x0_group"], seen["x1_group"]) == (1000, 21, 21, 0)
     assert seen["groups_an_item"] % found.code.vector == 0
     assert (found.global_size[0] - 1) * seen["groups_an_item"] < 1000
     assert found.global_size[0] * seen["groups_an_item"] >= 1000
     # The key holds no sizes.
-    assert plan_lanes(problem(array((5000, 9))), TWO).code == found.code
+    assert lanes_of(problem(array((5000, 9))), TWO).code == found.code
 
 
 def test_groups_of_two_vectors_are_runs():
-    width = plan_lanes(problem(array((1000, 21))), TWO).code.vector
+    width = lanes_of(problem(array((1000, 21))), TWO).code.vector
     for size, template in ((2 * width, "grouped/runs"), (2 * width - 1, "grouped/lanes")):
-        assert plan_groups(problem(array((1000, size))), TWO).main.template == template
+        assert GROUPS.plan(problem(array((1000, size))), TWO).main.template == template
 
 
 def test_results_that_are_begun_near_need_two_vectors():
     near = {"begin": "y0 = x0 * x1;", "step": "reduce_y0 += y0;", "finish": "y0 *= group_y0;"}
-    width = plan_lanes(problem(array((1000, 21))), TWO).code.vector
+    width = lanes_of(problem(array((1000, 21))), TWO).code.vector
     for size, template in ((2 * width, "grouped/runs"), (2 * width - 1, "grouped/lanes")):
-        main = plan_groups(problem(array((1000, size)), near=near), TWO).main
+        main = GROUPS.plan(problem(array((1000, size)), near=near), TWO).main
         assert main.template == template
         assert main.code.begun >= size and main.code.each_part == "near_finish"
 
@@ -73,4 +78,4 @@ def test_results_that_are_begun_near_need_two_vectors():
     ],
 )
 def test_what_is_left_to_others(shape, axes, traits, strings):
-    assert plan_lanes(problem(array(shape), axes, **strings), traits) is None
+    assert lanes_of(problem(array(shape), axes, **strings), traits) is None

@@ -6,7 +6,7 @@ import numpy as np
 from planning import CPU, array
 
 from clprim.language.grouped import define_grouped
-from clprim.plan.grouped.passes import plan_passes
+from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
 
 PREFETCHING = dataclasses.replace(CPU, vector_bytes=64, prefetch=True, cache_bytes=1 << 25)
@@ -34,7 +34,7 @@ def plan(x, results):
         results=(x,) * results,
         kept=(None, None),
     )
-    return plan_passes(problem, PREFETCHING)
+    return GROUPS.plan(problem, PREFETCHING, "grouped/passes")
 
 
 def test_sums_are_those_in_a_cache_where_it_holds_the_whole_call():

@@ -7,8 +7,8 @@ import pytest
 from planning import CPU, GPU, array, numbers
 
 from clprim.language.grouped import define_grouped
+from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
-from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.strides import Operand
 
 WIDE = dataclasses.replace(CPU, compute_units=2)
@@ -47,7 +47,8 @@ def plan(x, axes=(0, 2, 3), traits=WIDE, each=EACH, extra=(), out=None, near=Non
         results=(dataclasses.replace(x, offset=0) if out is None else out,),
         kept=(statistics_of(x.shape, axes), None),
     )
-    return plan_runs(problem, traits)
+    found = GROUPS.strategy("grouped/runs").decide(problem, traits)
+    return found and found.plan().main
 
 
 def test_channels_of_planes():
