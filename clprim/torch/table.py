@@ -6,8 +6,10 @@ in place (``add_.Tensor``) and the one that writes to a given tensor (``add.out`
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import torch
@@ -52,14 +54,38 @@ def kernel(
     lies: Rule | tuple[Rule, ...] | None = None,
     indices: int | None = None,
     record: str = "",
+    named: bool = False,
+    tensors: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Puts a function in the table; ``record`` is the operator's whose record names it."""
+    """Puts a function in the table; ``record`` is the operator's whose record names it.
+
+    One that is ``named`` takes all arguments as one tuple; one of ``tensors`` takes them as they
+    are, and is made of other overloads.
+    """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        _table.append(Kernel(names, function, out, lies, indices, record))
+        run = by_name(names[0], function) if named else function
+        _table.append(Kernel(names, run, out, lies, indices, record, tensors))
         return function
 
     return register
+
+
+def by_name(name: str, function: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Returns a function of an overload's arguments, of one of the tuple that they are by name."""
+    found = overload(name)
+    if found is None:
+        return function  # of another version of PyTorch
+    given = [a for a in found._schema.arguments if not a.is_out]
+    defaults = [a.default_value if a.has_default_value() else None for a in given]
+    arguments: Any = namedtuple("arguments", [a.name for a in given], defaults=defaults)
+
+    @wraps(function)
+    def run(*args: Any, **options: Any) -> Any:
+        return function(arguments(*args, **options))
+
+    run.named = True  # type: ignore[attr-defined]
+    return run
 
 
 def decomposed(*names: str) -> None:

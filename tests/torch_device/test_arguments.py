@@ -30,6 +30,7 @@ IDLE = {
     "_scaled_dot_product_fused_attention_overrideable_backward": "cum_seq_q cum_seq_k max_q max_k",
     "_thnn_fused_lstm_cell_backward_impl": "after",
     "_unique2": "sorted",
+    "batch_norm_backward": "reserve",
     "batch_norm_elemt": "eps",
     "batch_norm_gather_stats_with_counts": "x",
     "convolution_backward_overrideable": "output_padding",
@@ -48,11 +49,26 @@ IDLE = {
 }
 
 
+def asked(function):
+    """Arguments that a function asks its tuple of all for, and those that it hands that to."""
+    nodes = list(ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))))
+    found = {
+        n.attr for n in nodes if isinstance(n, ast.Attribute) and getattr(n.value, "id", "") == "a"
+    }
+    for call in (n for n in nodes if isinstance(n, ast.Call)):
+        if "a" in [getattr(argument, "id", "") for argument in call.args]:
+            found |= asked(function.__globals__[call.func.id])
+    return found
+
+
 def dropped(function, schema):
     """Parameters that a function does not read, and arguments that it has none for."""
     if hasattr(function, "ignored"):  # of an operator, whose parameters the schema names
         return function.ignored
-    function = inspect.unwrap(function)
+    named, function = hasattr(function, "named"), inspect.unwrap(function)
+    if named:
+        read = asked(function)
+        return [a.name for a in schema.arguments if not a.is_out and a.name not in read]
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     read = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     parameters = list(inspect.signature(function).parameters.values())

@@ -8,15 +8,16 @@ from typing import Any
 import torch
 
 from clprim import ops
-from clprim.arrays.array import Array
 from clprim.ops.attention.attention import dropout_factors
 from clprim.random import State
 from clprim.torch import private
 from clprim.torch.layout import contiguous, in_order
 from clprim.torch.memory import adopt, array_of, on_device
 from clprim.torch.numbers import run_on
-from clprim.torch.table import kernel
+from clprim.torch.table import by_name, kernel
 
+_FUSED = "_scaled_dot_product_fused_attention_overrideable"
+_OF_CPU = "_scaled_dot_product_flash_attention_for_cpu"
 _SEEDS = 1 << 64
 # What the operator returns of others' ways, and where nothing is drawn.
 _ZERO = torch.tensor(0)
@@ -35,76 +36,58 @@ def _as_query(args: Any, found: torch.Tensor) -> torch.Tensor:
     return in_order(found, sorted(range(query.ndim), key=lambda d: (-query.stride(d), d)))
 
 
-@kernel("_scaled_dot_product_fused_attention_overrideable", lies=_as_query)
-def _forward(
-    query: Array,
-    key: Array,
-    value: Array,
-    mask: Array | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    return_debug_mask: bool = False,
-    *,
-    scale: float | None = None,
-) -> Any:
+@kernel(_FUSED, lies=_as_query, named=True)
+def _forward(a: Any) -> Any:
     y, sums, state = ops.scaled_dot_product_attention(
-        query,
-        key,
-        value,
-        mask,
-        dropout_p,
-        is_causal,
-        scale,
-        _grouped(query, key),
+        *(a.query, a.key, a.value, a.attn_bias, a.dropout_p, a.is_causal, a.scale),
+        _grouped(a.query, a.key),
         return_stats=True,
     )
     drawn = _ZERO, _ZERO
     if state:
         seed, call = state
         drawn = torch.tensor(seed - _SEEDS * (seed >> 63)), torch.tensor(call)
-    return y, sums, _ZERO, _ZERO, query.shape[-2], key.shape[-2], *drawn, _ZERO
+    return y, sums, _ZERO, _ZERO, a.query.shape[-2], a.key.shape[-2], *drawn, _ZERO
 
 
-@kernel("_scaled_dot_product_fused_attention_overrideable_backward", lies=contiguous)
-def _backward(
-    grad: Array,
-    query: Array,
-    key: Array,
-    value: Array,
-    mask: Array | None,
-    wanted: Any,
-    out: Array,
-    sums: Array,
-    cum_seq_q: Any,
-    cum_seq_k: Any,
-    max_q: int,
-    max_k: int,
-    dropout_p: float,
-    is_causal: bool,
-    seed: int,
-    call: int,
-    *,
-    scale: float | None = None,
-) -> Any:
-    options: Any = {
-        "attn_mask": mask,
-        "scale": scale,
-        "enable_gqa": _grouped(query, key),
-        "state": State(seed % _SEEDS, call),
-        "mask_gradient": bool(wanted[3]),
-    }
-    found: Any = ops.scaled_dot_product_attention_backward(
-        grad,
-        query,
-        key,
-        value,
-        out,
-        sums,
-        dropout_p,
-        is_causal,
-        **options,
+def _gradients(a: Any, mask: Any, **options: Any) -> Any:
+    """Those of query, key, value and, where that is asked for, mask."""
+    given = a.grad_out, a.query, a.key, a.value, a.out, a.logsumexp, a.dropout_p, a.is_causal
+    how: Any = {"attn_mask": mask, "scale": a.scale, **options}
+    return ops.scaled_dot_product_attention_backward(*given, **how)
+
+
+@kernel(f"{_FUSED}_backward", lies=contiguous, named=True)
+def _backward(a: Any) -> Any:
+    wanted = bool(a.grad_input_mask[3])
+    found = _gradients(
+        a,
+        a.attn_bias,
+        enable_gqa=_grouped(a.query, a.key),
+        state=State(a.philox_seed % _SEEDS, a.philox_offset),
+        mask_gradient=wanted,
     )
-    return found if wanted[3] else (*found, None)
+    return found if wanted else (*found, None)
+
+
+# As PyTorch's graphs of the CPU have it, in networks that are moved to the device.
+
+
+def _heads_inside(_: Any, found: torch.Tensor) -> torch.Tensor:
+    """As the CPU's result lies: the heads of a query beside each other."""
+    return in_order(found, (0, 2, 1, 3))
+
+
+@kernel(_OF_CPU, lies=(_heads_inside, contiguous), named=True)
+def _forward_of_cpu(a: Any) -> Any:
+    given = a.query, a.key, a.value, a.attn_mask, a.dropout_p, a.is_causal, a.scale
+    y, sums, _ = ops.scaled_dot_product_attention(*given, return_stats=True)
+    return y, sums
+
+
+@kernel(f"{_OF_CPU}_backward", lies=_heads_inside, named=True)
+def _backward_of_cpu(a: Any) -> Any:
+    return _gradients(a, a.attn_mask)
 
 
 def _fake_forward(
@@ -119,74 +102,45 @@ def _fake_forward(
     return _as_query((query,), y), sums, number, number, *sizes, number, number, number
 
 
-def _fake_backward(
-    _: Any,
-    grad: torch.Tensor,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: torch.Tensor | None,
-    wanted: Any,
-    *rest: Any,
-    **options: Any,
-) -> Any:
+def _fake_backward(_: Any, *args: Any, **options: Any) -> Any:
     """What `_backward` returns, without values."""
-    made = [t.new_empty(t.shape) for t in (query, key, value)]
-    return *made, mask.new_empty(mask.shape) if mask is not None and wanted[3] else None
+    *made, mask = (None if t is None else t.new_empty(t.shape) for t in args[1:5])
+    return *made, mask if args[5][3] else None
 
 
 def _twice(plain: Callable[..., Any]) -> Callable[..., Any]:
     """Makes the gradient of products and a softmax where a gradient of it is to be computed."""
 
-    def run(
-        grad: torch.Tensor | None,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        mask: torch.Tensor | None,
-        *rest: Any,
-        scale: float | None = None,
-    ) -> Any:
-        if grad is None:
+    def run(a: Any) -> Any:
+        if a.grad_out is None:
             return None, None, None, None
-        tensors = grad, query, key, value
-        differentiable = (*tensors, tensors[0] if mask is None else mask)
-        if not (torch.is_grad_enabled() and any(t.requires_grad for t in differentiable)):
-            return plain(*tensors, mask, *rest, scale=scale)
-        wanted, *_, dropout_p, is_causal, seed, call = rest
+        given = [t for t in a[:5] if t is not None]
+        if not (torch.is_grad_enabled() and any(t.requires_grad for t in given)):
+            return plain(*a[:-1], scale=a.scale)
         factors = None
-        if dropout_p:
-            arrays = [array_of(t.detach()) for t in tensors[1:]]
-            state = State(int(seed) % _SEEDS, int(call))
-            how = dropout_p, is_causal, _grouped(query, key), state
-            factors = adopt(run_on(tensors, dropout_factors, *arrays, *how))
-        found = _composed(*tensors, mask, factors, is_causal, scale)
-        return *found[:3], found[3] if wanted[3] else None
+        if a.dropout_p:
+            arrays = [array_of(t.detach()) for t in (a.query, a.key, a.value)]
+            state = State(int(a.philox_seed) % _SEEDS, int(a.philox_offset))
+            how = a.dropout_p, a.is_causal, _grouped(a.query, a.key), state
+            factors = adopt(run_on(given, dropout_factors, *arrays, *how))
+        found = _composed(a, factors)
+        return *found[:3], found[3] if a.grad_input_mask[3] else None
 
-    return run
+    return by_name(f"{_FUSED}_backward", run)
 
 
-def _composed(
-    grad: torch.Tensor,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: torch.Tensor | None,
-    factors: torch.Tensor | None,
-    is_causal: bool,
-    scale: float | None,
-) -> list[torch.Tensor | None]:
+def _composed(a: Any, factors: torch.Tensor | None) -> list[torch.Tensor | None]:
     """The gradients of query, key, value and mask, of operators that PyTorch differentiates."""
-    given = query, key, value
-    wide = torch.float64 if query.dtype is torch.float64 else torch.float32
-    g, q, k, v = (t.to(wide) for t in (grad, *given))
-    groups = query.shape[-3] // key.shape[-3] if _grouped(query, key) else 1
+    given, mask = (a.query, a.key, a.value), a.attn_bias
+    wide = torch.float64 if a.query.dtype is torch.float64 else torch.float32
+    g, q, k, v = (t.to(wide) for t in (a.grad_out, *given))
+    groups = q.shape[-3] // k.shape[-3] if _grouped(q, k) else 1
     if groups > 1:
         k, v = (t.repeat_interleave(groups, -3) for t in (k, v))
-    scale = max(1, query.shape[-1]) ** -0.5 if scale is None else scale
+    scale = max(1, q.shape[-1]) ** -0.5 if a.scale is None else a.scale
     products = q @ k.mT * scale
-    if is_causal:
-        mask = torch.ones(products.shape[-2:], dtype=torch.bool, device=query.device).tril()
+    if a.is_causal:
+        mask = torch.ones(products.shape[-2:], dtype=torch.bool, device=q.device).tril()
     added = mask is not None and mask.dtype is not torch.bool
     if mask is not None:
         products = products + mask if added else products.masked_fill(~mask, -torch.inf)
@@ -225,120 +179,63 @@ def _fits(query: Any, key: Any, value: Any, mask: Any, causal: bool, gqa: bool) 
     )
 
 
-def _attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: torch.Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> torch.Tensor:
+def _attention(a: Any) -> torch.Tensor:
     """What PyTorch chooses for its own devices in C++: one operator, or those it is made of."""
-    given, rest = (query, key, value), (dropout_p, is_causal)
+    given, rest, mask = (a.query, a.key, a.value), (a.dropout_p, a.is_causal), a.attn_mask
     aten = torch.ops.aten
-    if _fits(*given, attn_mask, is_causal, enable_gqa):
+    if _fits(*given, mask, a.is_causal, a.enable_gqa):
         fused = aten._scaled_dot_product_fused_attention_overrideable
-        found = fused(*given, attn_mask, *rest, scale=scale)
+        found = fused(*given, mask, *rest, scale=a.scale)
     else:
-        if attn_mask is not None and attn_mask.dtype is torch.bool:
+        if mask is not None and mask.dtype is torch.bool:
             # What it is made of adds masks as they are.
-            seen = attn_mask
-            attn_mask = torch.zeros_like(seen, dtype=query.dtype).masked_fill_(~seen, -torch.inf)
+            zeros = torch.zeros_like(mask, dtype=a.query.dtype)
+            mask = zeros.masked_fill_(~mask, -torch.inf)
         math = aten._scaled_dot_product_attention_math
-        found = math(*given, attn_mask, *rest, scale=scale, enable_gqa=enable_gqa)
+        found = math(*given, mask, *rest, scale=a.scale, enable_gqa=a.enable_gqa)
     result: torch.Tensor = found[0]
     return result
 
 
-def _several_heads(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    embed_dim: int,
-    num_head: int,
-    qkv_weight: torch.Tensor,
-    qkv_bias: torch.Tensor,
-    proj_weight: torch.Tensor,
-    proj_bias: torch.Tensor,
-    mask: torch.Tensor | None = None,
-    need_weights: bool = True,
-    average_attn_weights: bool = True,
-    mask_type: int | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _several_heads(a: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """What `torch.nn.MultiheadAttention` calls where nothing has a gradient; (N, L, E)."""
-    q = query.transpose(0, 1)
-    k = q if key is query else key.transpose(0, 1)
-    v = k if value is key else value.transpose(0, 1)
-    of_keys = mask_type == 1  # else of pairs: (L, S), or of every head
-    if mask is not None and mask.ndim == 4:
-        mask = mask.flatten(0, 1)
+    q = a.query.transpose(0, 1)
+    k = q if a.key is a.query else a.key.transpose(0, 1)
+    v = k if a.value is a.key else a.value.transpose(0, 1)
+    of_keys = a.mask_type == 1  # else of pairs: (L, S), or of every head
+    mask = a.mask.flatten(0, 1) if a.mask is not None and a.mask.ndim == 4 else a.mask
     y, weights = torch.nn.functional.multi_head_attention_forward(
-        q,
-        k,
-        v,
-        embed_dim,
-        num_head,
-        qkv_weight,
-        qkv_bias,
-        None,
-        None,
-        False,
-        0.0,
-        proj_weight,
-        proj_bias,
+        *(q, k, v, a.embed_dim, a.num_head, a.qkv_weight, a.qkv_bias, None, None, False, 0.0),
+        *(a.proj_weight, a.proj_bias),
         training=False,
         key_padding_mask=mask if of_keys else None,
-        need_weights=need_weights,
+        need_weights=a.need_weights,
         attn_mask=None if of_keys else mask,
-        average_attn_weights=average_attn_weights,
+        average_attn_weights=a.average_attn_weights,
     )
-    return y.transpose(0, 1), query.new_empty(0) if weights is None else weights
+    return y.transpose(0, 1), a.query.new_empty(0) if weights is None else weights
 
 
-def _encoder_layer(
-    src: torch.Tensor,
-    embed_dim: int,
-    num_heads: int,
-    qkv_weight: torch.Tensor,
-    qkv_bias: torch.Tensor,
-    proj_weight: torch.Tensor,
-    proj_bias: torch.Tensor,
-    use_gelu: bool,
-    norm_first: bool,
-    eps: float,
-    norm_weight_1: torch.Tensor,
-    norm_bias_1: torch.Tensor,
-    norm_weight_2: torch.Tensor,
-    norm_bias_2: torch.Tensor,
-    ffn_weight_1: torch.Tensor,
-    ffn_bias_1: torch.Tensor,
-    ffn_weight_2: torch.Tensor,
-    ffn_bias_2: torch.Tensor,
-    mask: torch.Tensor | None = None,
-    mask_type: int | None = None,
-) -> torch.Tensor:
+def _encoder_layer(a: Any) -> torch.Tensor:
     """What `torch.nn.TransformerEncoderLayer` calls where nothing has a gradient."""
-    nn = torch.nn.functional
-    heads = (embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias)
+    nn, several = torch.nn.functional, torch.ops.aten._native_multi_head_attention
+    heads = a.embed_dim, a.num_heads, a.qkv_weight, a.qkv_bias, a.proj_weight, a.proj_bias
 
-    def attend(x: torch.Tensor) -> torch.Tensor:
-        return _several_heads(x, x, x, *heads, mask, need_weights=False, mask_type=mask_type)[0]
+    def attend(x: torch.Tensor) -> Any:
+        return several(x, x, x, *heads, a.mask, need_weights=False, mask_type=a.mask_type)[0]
 
-    def feed(x: torch.Tensor) -> torch.Tensor:
-        inner = nn.linear(x, ffn_weight_1, ffn_bias_1)
-        inner = nn.gelu(inner) if use_gelu else nn.relu(inner)
-        return nn.linear(inner, ffn_weight_2, ffn_bias_2)
+    def feed(x: torch.Tensor) -> Any:
+        inner = nn.linear(x, a.ffn_weight_1, a.ffn_bias_1)
+        inner = nn.gelu(inner) if a.use_gelu else nn.relu(inner)
+        return nn.linear(inner, a.ffn_weight_2, a.ffn_bias_2)
 
-    x = src
-    parts = (attend, norm_weight_1, norm_bias_1), (feed, norm_weight_2, norm_bias_2)
+    x: torch.Tensor = a.src
+    parts = (attend, a.norm_weight_1, a.norm_bias_1), (feed, a.norm_weight_2, a.norm_bias_2)
     for part, weight, bias in parts:
-        if norm_first:
-            x = x + part(nn.layer_norm(x, (embed_dim,), weight, bias, eps))
+        if a.norm_first:
+            x = x + part(nn.layer_norm(x, (a.embed_dim,), weight, bias, a.eps))
         else:
-            x = nn.layer_norm(x + part(x), (embed_dim,), weight, bias, eps)
+            x = nn.layer_norm(x + part(x), (a.embed_dim,), weight, bias, a.eps)
     return x
 
 
@@ -349,11 +246,14 @@ def _is_nested(x: torch.Tensor, mask: torch.Tensor) -> bool:
 
 def register() -> None:
     """Registers what is made of other operators; autograd sees through the choice."""
-    private.register_composite("scaled_dot_product_attention", _attention)
-    fused = "_scaled_dot_product_fused_attention_overrideable"
-    private.register_fake(fused, _fake_forward)
-    private.register_fake(f"{fused}_backward", _fake_backward)
-    private.register_autograd(f"{fused}_backward", _twice)
+    attention = "scaled_dot_product_attention"
+    private.register_composite(attention, by_name(attention, _attention))
+    private.register_fake(_FUSED, _fake_forward)
+    private.register_fake(f"{_FUSED}_backward", _fake_backward)
+    private.register_autograd(f"{_FUSED}_backward", _twice)
     private.register_kernel("_nested_tensor_from_mask_left_aligned", _is_nested)
-    private.register_kernel("_native_multi_head_attention", _several_heads)
-    private.register_kernel("_transformer_encoder_layer_fwd", _encoder_layer)
+    for name, made in (
+        ("_native_multi_head_attention", _several_heads),
+        ("_transformer_encoder_layer_fwd", _encoder_layer),
+    ):
+        private.register_kernel(name, by_name(name, made))

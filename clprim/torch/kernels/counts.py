@@ -12,9 +12,6 @@ import torch
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
-from clprim.torch.copying import cast, duplicate
-from clprim.torch.kernels.elementwise import apply
-from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 
@@ -34,79 +31,55 @@ def _unique_slices(
     return _unique_consecutive(x, return_inverse, return_counts, dim)
 
 
-def _points(x: Array) -> Array:
-    """(points, dimensions)."""
-    if x.ndim < 2:
-        raise RuntimeError(f"histogramdd: expected two dimensions or more, got {x.ndim}")
-    return duplicate(x, "contiguous").reshape(math.prod(x.shape[:-1]), x.shape[-1])
-
-
-@kernel("_histogramdd_bin_edges")
-def _edges(
-    x: Array,
-    bins: Sequence[int],
-    *,
-    range: Any = None,
-    weight: Any = None,
-    density: bool = False,
-) -> Any:
-    points = _points(x)
-    if len(bins) != points.shape[1] or (range is not None and len(range) != 2 * len(bins)):
+def _columns(x: torch.Tensor, bins: Sequence[Any]) -> list[torch.Tensor]:
+    """The coordinates of points, a line for each dimension."""
+    if x.ndim < 2 or x.shape[-1] != len(bins):
         raise RuntimeError(
-            f"histogramdd: expected numbers of bins for {points.shape[1]} dimensions and two ends "
-            f"for each, got {len(bins)} and {range}"
+            f"histogramdd: expected points of {len(bins)} dimensions, as there are bins, in an "
+            f"array of two or more; got {tuple(x.shape)}"
         )
-    ends = [None] * len(bins) if range is None else list(zip(range[::2], range[1::2], strict=True))
-    columns = [duplicate(points[:, d]) for d, _ in enumerate(bins)]
-    return [
-        ops.histogram(column, count, range=end)[1]
-        for column, count, end in zip(columns, bins, ends, strict=True)
-    ]
+    return [*x.reshape(-1, x.shape[-1]).T.contiguous().unbind()]
 
 
-@kernel("_histogramdd_from_bin_cts")
-def _counted(
-    x: Array,
-    bins: Sequence[int],
-    *,
-    range: Any = None,
-    weight: Any = None,
-    density: bool = False,
-) -> Any:
-    return _within(x, _edges(x, bins, range=range), weight=weight, density=density)
+@kernel("_histogramdd_bin_edges", named=True, tensors=True)
+def _edges(a: Any) -> Any:
+    columns, ends = _columns(a.self, a.bins), a.range
+    if ends is not None and len(ends) != 2 * len(a.bins):
+        raise RuntimeError(f"histogramdd: expected two ends for each of {a.bins}, got {ends}")
+    given = [None] * len(a.bins) if ends is None else [*zip(ends[::2], ends[1::2], strict=True)]
+    rows = zip(columns, a.bins, given, strict=True)
+    return [torch.histogram(x, bins=count, range=end).bin_edges for x, count, end in rows]
 
 
-@kernel("_histogramdd_from_bin_tensors")
-def _within(x: Array, bins: Sequence[Array], *, weight: Any = None, density: bool = False) -> Any:
-    points, kind = _points(x), kind_of(x.dtype)
-    if len(bins) != points.shape[1] or (weight is not None and weight.shape != x.shape[:-1]):
+@kernel("_histogramdd_from_bin_cts", named=True, tensors=True)
+def _counted(a: Any) -> Any:
+    edges = torch.ops.aten._histogramdd_bin_edges(a.self, a.bins, range=a.range)
+    how = {"weight": a.weight, "density": a.density}
+    return torch.ops.aten._histogramdd_from_bin_tensors(a.self, edges, **how)
+
+
+@kernel("_histogramdd_from_bin_tensors", named=True, tensors=True)
+def _within(a: Any) -> Any:
+    x, weight = a.self, a.weight
+    columns = _columns(x, a.bins)
+    if weight is not None and weight.shape != x.shape[:-1]:
         raise RuntimeError(
-            f"histogramdd: expected edges for {points.shape[1]} dimensions and weights of shape "
-            f"{x.shape[:-1]}, got {len(bins)} and {None if weight is None else weight.shape}"
+            f"histogramdd: expected weights of shape {tuple(x.shape[:-1])}, got "
+            f"{tuple(weight.shape)}"
         )
-    shape = tuple(edges.shape[0] - 1 for edges in bins)
+    shape = [edges.shape[0] - 1 for edges in a.bins]
     total = math.prod(shape)
-    given: tuple[Any, ...]
-    keys = None  # the interval of each point; `total` for those outside
-    for d, edges in enumerate(bins):
-        column = duplicate(points[:, d])
-        place = ops.searchsorted(edges, column, right=True)
-        expr = """
-            long n = {d}, low = {a};
-            low = low > n && {b} == at_{c}(n) ? n : low;
-            bool inside = low >= 1 && low <= n;"""
-        if keys is None:
-            expr += "y0 = inside ? low - 1 : {e};"
-            given = (place, column, edges, shape[d], total)
-        else:
-            expr += "y0 = inside && {f} < {e} ? {f} * n + low - 1 : {e};"
-            given = (place, column, edges, shape[d], total, keys)
-        keys = apply(expr, *given, kind=torch.int64, shape=column.shape)
-    weights = None if weight is None else duplicate(weight, "contiguous").reshape(-1)
-    found = cast(ops.bincount(keys, weights, total + 1)[:total], kind).reshape(shape)
-    if density:
-        found = apply("{a} / {b}", found, ops.sum(found), kind=kind)
-        for d, edges in enumerate(bins):
-            width = f"(at_{{b}}(coord({d}) + 1) - at_{{b}}(coord({d})))"
-            found = apply(f"{{a}} / {width}", found, edges, kind=kind, shape=shape)
+    keys, inside = 0, True  # the interval of each point, and whether it is in one
+    for column, edges, count in zip(columns, a.bins, shape, strict=True):
+        place = torch.searchsorted(edges, column, right=True)
+        place = place - (column == edges[-1]).long()  # the last one has both of its ends
+        inside = inside & (place > 0) & (place <= count)
+        keys = keys * count + place - 1
+    keys = torch.where(inside, keys, total)
+    weights = None if weight is None else weight.reshape(-1)
+    found = torch.bincount(keys, weights, total + 1)[:total].to(x.dtype).reshape(shape)
+    if a.density:
+        found = found / found.sum()
+        for d, edges in enumerate(a.bins):
+            found = found / edges.diff()[(..., *[None] * (len(shape) - 1 - d))]
     return found

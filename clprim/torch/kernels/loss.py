@@ -11,7 +11,7 @@ import torch
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import full
-from clprim.torch.agreeing import family
+from clprim.torch.agreeing import REDUCTIONS, family
 from clprim.torch.copying import cast, check_target
 from clprim.torch.kernels.elementwise import apply, promoted
 from clprim.torch.memory import kind_of
@@ -114,6 +114,23 @@ def _weighted(forward: Callable[..., Any]) -> Callable[..., Any]:
         return forward(input, cast(target, kind), weight, **options)
 
     return run
+
+
+@kernel("multi_margin_loss_backward", named=True)
+def _multi_margin_backward(a: Any) -> Any:
+    (rows, labels), how = _rows(a.self, a.target), REDUCTIONS[a.reduction]
+    grad = a.grad_output.reshape(-1) if how == "none" else a.grad_output
+    given = (grad, rows, labels, a.p, a.margin, a.weight)
+    return ops.multi_margin_loss_backward(*given, reduction=how).reshape(a.self.shape)
+
+
+@kernel("multilabel_margin_loss_backward", named=True)
+def _multilabel_margin_backward(a: Any) -> Any:
+    rows, labels = (t if t.ndim > 1 else t.reshape(1, -1) for t in (a.self, a.target))
+    how = REDUCTIONS[a.reduction]
+    grad = a.grad_output.reshape(-1) if how == "none" else a.grad_output
+    found = ops.multilabel_margin_loss_backward(grad, rows, labels, reduction=how)
+    return found.reshape(a.self.shape)
 
 
 @kernel("_ctc_loss", "_ctc_loss.Tensor")

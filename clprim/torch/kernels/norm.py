@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,65 +16,50 @@ from clprim.torch.layout import contiguous, of_two
 from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
-_FLOAT = np.dtype(np.float32)
 # Of the input, then of weight and bias.
 _SLOPES = (of_two, contiguous, contiguous)
 
 
-def _statistics_dtype(x: Array) -> Any:
-    return np.dtype(np.float64) if x.dtype == np.float64 else _FLOAT
+@kernel("native_batch_norm", "_native_batch_norm_legit", named=True)
+def _batch_norm(a: Any) -> Any:
+    x, running = a.input, (a.running_mean, a.running_var)
+    if a.training:
+        return ops.batch_norm_train(x, a.weight, a.bias, *running, momentum=a.momentum, eps=a.eps)
+    nothing = np.dtype(np.float64 if x.dtype == np.float64 else np.float32)
+    y = ops.batch_norm(x, *running, a.weight, a.bias, eps=a.eps)
+    return y, empty((0,), nothing), empty((0,), nothing)
 
 
-@kernel("native_batch_norm", "_native_batch_norm_legit")
-def _batch_norm(
-    x: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> Any:
-    if training:
-        return ops.batch_norm_train(
-            x, weight, bias, running_mean, running_var, momentum=momentum, eps=eps
-        )
-    assert running_mean is not None and running_var is not None
-    y = ops.batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
-    nothing = empty((0,), _statistics_dtype(x))
-    return y, nothing, empty((0,), nothing.dtype)
+@kernel("_native_batch_norm_legit.no_stats", named=True)
+def _of_batch(a: Any) -> Any:
+    return ops.batch_norm_train(a.input, a.weight, a.bias, momentum=a.momentum, eps=a.eps)
 
 
-@kernel("_native_batch_norm_legit.no_stats")
-def _legit_without(
-    x: Array, weight: Any, bias: Any, training: bool, momentum: float, eps: float
-) -> Any:
-    return _batch_norm(x, weight, bias, None, None, True, momentum, eps)
+@kernel("_batch_norm_with_update", named=True)
+def _with_update(a: Any) -> Any:
+    given = a.input, a.weight, a.bias, a.running_mean, a.running_var
+    found = ops.batch_norm_train(*given, momentum=a.momentum, eps=a.eps)
+    return (*found, empty((0,), np.dtype(np.uint8)))
 
 
-@kernel("native_batch_norm_backward", lies=_SLOPES)
-def _batch_norm_backward(
-    grad: Array,
-    x: Array,
-    weight: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    save_mean: Array | None,
-    save_invstd: Array | None,
-    train: bool,
-    eps: float,
-    output_mask: Sequence[bool],
-) -> Any:
-    if not train:
-        assert running_mean is not None and running_var is not None
-        save_mean = running_mean
+@kernel("native_batch_norm_backward", lies=_SLOPES, named=True)
+def _batch_norm_backward(a: Any) -> Any:
+    return _slopes(a, a.save_mean, a.save_invstd, a.train)
+
+
+# Without what is reserved for other libraries.
+@kernel("batch_norm_backward", lies=_SLOPES, named=True)
+def _with_update_backward(a: Any) -> Any:
+    return _slopes(a, a.save_mean, a.save_var, a.update)
+
+
+def _slopes(a: Any, mean: Any, invstd: Any, training: bool) -> Any:
+    if not training:
+        mean, var = a.running_mean, a.running_var
         expr = "rsqrt((typeof_y0){a} + (typeof_y0){b})"
-        save_invstd = apply(expr, running_var, eps, kind=kind_of(running_var.dtype))
-    mask = tuple(output_mask)
-    return ops.batch_norm_backward(
-        grad, x, weight, save_mean, save_invstd, training=train, output_mask=mask
-    )
+        invstd = apply(expr, var, a.eps, kind=kind_of(var.dtype))
+    how: dict[str, Any] = {"training": training, "output_mask": tuple(a.output_mask)}
+    return ops.batch_norm_backward(a.grad_out, a.input, a.weight, mean, invstd, **how)
 
 
 @kernel("_weight_norm_interface")

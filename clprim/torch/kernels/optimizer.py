@@ -16,7 +16,7 @@ from clprim.primitives.pointwise import Pointwise
 from clprim.torch import private
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import array_of
-from clprim.torch.table import given
+from clprim.torch.table import by_name, given
 
 Tensors = Sequence[torch.Tensor]
 
@@ -45,111 +45,53 @@ def _multiply(rows: Sequence[Sequence[Array]], factor: Array) -> None:
     run_all(_times, [(g, factor) for (g,) in rows], (), 0, shared=1)
 
 
-def _sgd(
-    params: Tensors,
-    grads: Tensors,
-    momentum_buffers: Tensors,
-    *,
-    weight_decay: float,
-    momentum: float,
-    lr: Any,
-    dampening: float,
-    nesterov: bool,
-    maximize: bool,
-    is_first_step: bool,
-    grad_scale: Any = None,
-    found_inf: Any = None,
-) -> None:
-    buffers = _arrays(momentum_buffers)
-    if momentum and is_first_step:
+def _sgd(a: Any) -> None:
+    buffers = _arrays(a.momentum_buffer_list)
+    if a.momentum and a.is_first_step:
         # Not initialised; a step multiplies them with the momentum, if not this one then the next.
         for buffer in buffers:
             buffer.fill(0)
-    arrays = _unscaled(grads, grad_scale, found_inf)
+    arrays = _unscaled(a.grads, a.grad_scale, a.found_inf)
     if arrays is None:
         return
     ops.optim.sgd(
-        _arrays(params),
+        _arrays(a.self),
         arrays,
-        buffers if momentum else None,
-        lr=float(lr),
-        momentum=momentum,
-        dampening=dampening,
-        weight_decay=weight_decay,
-        nesterov=nesterov,
-        maximize=maximize,
-        step=1 if is_first_step else 2,
+        buffers if a.momentum else None,
+        lr=float(a.lr),
+        momentum=a.momentum,
+        dampening=a.dampening,
+        weight_decay=a.weight_decay,
+        nesterov=a.nesterov,
+        maximize=a.maximize,
+        step=1 if a.is_first_step else 2,
     )
 
 
-def _adagrad(
-    params: Tensors,
-    grads: Tensors,
-    state_sums: Tensors,
-    state_steps: Tensors,
-    *,
-    grad_scale: Any = None,
-    found_inf: Any = None,
-    lr: Any,
-    **how: Any,
-) -> None:
-    arrays = _unscaled(grads, grad_scale, found_inf)
-    if arrays is None:
-        return  # PyTorch takes the step back that it has counted
-    lists = [_arrays(params), arrays, _arrays(state_sums)]
-    numbers = _steps(state_steps)
-    for number in set(numbers):
-        chosen = [n for n, found in enumerate(numbers) if found == number]
-        given_lists = ([entry[n] for n in chosen] for entry in lists)
-        ops.optim.adagrad(*given_lists, step=number, lr=float(lr), **how)
+def _adagrad(a: Any) -> None:
+    _stepped(ops.optim.adagrad, a, a.state_sums, lr_decay=a.lr_decay)
 
 
 def _adam(step: Callable[..., None]) -> Callable[..., None]:
-    def run(
-        params: Tensors,
-        grads: Tensors,
-        exp_avgs: Tensors,
-        exp_avg_sqs: Tensors,
-        max_exp_avg_sqs: Tensors,
-        state_steps: Tensors,
-        *,
-        lr: Any,
-        beta1: float,
-        beta2: float,
-        weight_decay: float,
-        eps: float,
-        amsgrad: bool,
-        maximize: bool,
-        grad_scale: Any = None,
-        found_inf: Any = None,
-    ) -> None:
-        arrays = _unscaled(grads, grad_scale, found_inf)
-        if arrays is None:
-            return  # PyTorch takes the step back that it has counted
-        lists = [_arrays(params), arrays, _arrays(exp_avgs), _arrays(exp_avg_sqs)]
-        if amsgrad:
-            lists.append(_arrays(max_exp_avg_sqs))
-        numbers = _steps(state_steps)
-        for number in set(numbers):  # as a rule there is one
-            chosen = [n for n, found in enumerate(numbers) if found == number]
-            step(
-                *([entry[n] for n in chosen] for entry in lists),
-                step=number,
-                lr=float(lr),
-                betas=(beta1, beta2),
-                eps=eps,
-                weight_decay=weight_decay,
-                maximize=maximize,
-            )
+    def run(a: Any) -> None:
+        greatest = [a.max_exp_avg_sqs] if a.amsgrad else []
+        _stepped(step, a, a.exp_avgs, a.exp_avg_sqs, *greatest, betas=(a.beta1, a.beta2))
 
     return run
 
 
-def _steps(counts: Tensors) -> list[int]:
-    """The numbers of the steps, fetched at once."""
-    if not counts:
-        return []
-    return [int(n) for n in torch.stack(list(counts)).tolist()]
+def _stepped(step: Callable[..., None], a: Any, *states: Tensors, **how: Any) -> None:
+    """Takes a step with parameters, of all that are at the same one at once."""
+    grads = _unscaled(a.grads, a.grad_scale, a.found_inf)
+    if grads is None or not a.state_steps:
+        return  # PyTorch takes the step back that it has counted
+    lists = [_arrays(a.self), grads, *map(_arrays, states)]
+    numbers = [int(n) for n in torch.stack(list(a.state_steps)).tolist()]  # fetched at once
+    how |= {"weight_decay": a.weight_decay, "eps": a.eps, "maximize": a.maximize}
+    for number in set(numbers):  # as a rule there is one
+        chosen = [n for n, found in enumerate(numbers) if found == number]
+        given_lists = ([entry[n] for n in chosen] for entry in lists)
+        step(*given_lists, step=number, lr=float(a.lr), **how)
 
 
 _UPDATE = """
@@ -183,10 +125,14 @@ def _update_scale(
 
 def register() -> None:
     """Registers them; lists that are written to follow no other overload."""
-    for form in ("", ".tensor_lr"):
-        private.register_kernel(f"_fused_sgd_{form}", _sgd)
-        private.register_kernel(f"_fused_adagrad_{form}", _adagrad)
-        private.register_kernel(f"_fused_adam_{form}", _adam(ops.optim.adam))
-        private.register_kernel(f"_fused_adamw_{form}", _adam(ops.optim.adamw))
+    steps = {
+        "sgd": _sgd,
+        "adagrad": _adagrad,
+        "adam": _adam(ops.optim.adam),
+        "adamw": _adam(ops.optim.adamw),
+    }
+    for kind, step in steps.items():
+        for name in (f"_fused_{kind}_", f"_fused_{kind}_.tensor_lr"):
+            private.register_kernel(name, by_name(name, step))
     private.register_kernel("_amp_foreach_non_finite_check_and_unscale_", _unscale)
     private.register_kernel("_amp_update_scale_", _update_scale)

@@ -1,8 +1,8 @@
-"""Matrix products and convolutions."""
+"""Matrix products, distances between all pairs of rows, and convolutions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from itertools import pairwise
 from typing import Any
@@ -128,6 +128,17 @@ def _added(operator: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+@kernel("_cdist_backward", lies=contiguous)
+def _cdist_backward(grad: Array, a: Array, b: Array, p: float, found: Array) -> Any:
+    if grad.ndim > max(a.ndim, b.ndim):
+        raise ShapeError(
+            f"cdist: gradients of shape {grad.shape} for operands of {a.shape} and {b.shape}: "
+            "of a batch of gradients PyTorch would add up the results, on every device; "
+            "let torch.func.jacrev take chunk_size=1"
+        )
+    return ops.cdist_backward(grad, a, b, p, output_mask=(True, False))[0]
+
+
 # --- convolutions --------------------------------------------------------------------------------
 
 
@@ -136,33 +147,20 @@ def _of_rank(name: str, x: Array) -> Any:
     return getattr(ops, name.format(x.ndim - 2))
 
 
-def _settings(x: Array, stride: Any, padding: Any, dilation: Any, groups: int) -> dict[str, Any]:
+def _settings(a: Any) -> dict[str, Any]:
     """The settings that all directions share, each a number for every dimension of a window."""
-    given = {"stride": stride, "padding": padding, "dilation": dilation}
-    rank = x.ndim - 2
+    given = {"stride": a.stride, "padding": a.padding, "dilation": a.dilation}
+    rank = a.input.ndim - 2
     spread = {k: tuple(v) * rank if len(v) == 1 else tuple(v) for k, v in given.items()}
-    return {**spread, "groups": groups}
+    return {**spread, "groups": a.groups}
 
 
-@kernel("convolution_overrideable", lies=format_of(0))
-def _convolution(
-    x: Array,
-    w: Array,
-    bias: Array | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-) -> Any:
-    options = _settings(x, stride, padding, dilation, groups)
-    if transposed:
-        more = tuple(output_padding)
-        return _wrapped(
-            _of_rank("conv_transpose{}d", x)(x, w, bias, output_padding=more, **options), x
-        )
-    return _wrapped(_of_rank("conv{}d", x)(x, w, bias, **options), x)
+@kernel("convolution_overrideable", lies=format_of(0), named=True)
+def _convolution(a: Any) -> Any:
+    x, options, name = a.input, _settings(a), "conv{}d"
+    if a.transposed:
+        options["output_padding"], name = tuple(a.output_padding), "conv_transpose{}d"
+    return _wrapped(_of_rank(name, x)(x, a.weight, a.bias, **options), x)
 
 
 def _as_input(grad: Array, x: Array, w: Array, options: dict[str, Any]) -> Array:
@@ -182,35 +180,26 @@ def _as_input(grad: Array, x: Array, w: Array, options: dict[str, Any]) -> Array
     return grad[tuple(inside)]
 
 
-@kernel("convolution_backward_overrideable", lies=(format_of(0), contiguous, contiguous))
-def _convolution_backward(
-    grad: Array,
-    x: Array,
-    w: Array,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-    mask: Sequence[bool],
-) -> Any:
-    options = _settings(x, stride, padding, dilation, groups)
+_GRADIENTS = (format_of(0), contiguous, contiguous)
+
+
+@kernel("convolution_backward_overrideable", lies=_GRADIENTS, named=True)
+def _convolution_backward(a: Any) -> Any:
+    x, w, grad, mask = a.input, a.weight, a.grad_output, a.output_mask
+    options = _settings(a)
     dx = dw = db = None
     if mask[2]:
         db = ops.sum(grad, (0, *range(2, grad.ndim)))
-    if transposed:
+    if a.transposed:
         grad = _as_input(grad, x, w, options)
     if mask[0]:
-        if transposed:
+        if a.transposed:
             dx = _of_rank("conv{}d", x)(grad, w, **options)
         else:
             dx = _of_rank("conv{}d_input", x)(x.shape, w, grad, **options)
     if mask[1]:
-        if transposed:
-            dw = _of_rank("conv{}d_weight", x)(grad, w.shape, x, **options)
-        else:
-            dw = _of_rank("conv{}d_weight", x)(x, w.shape, grad, **options)
+        read, slopes = (grad, x) if a.transposed else (x, grad)
+        dw = _of_rank("conv{}d_weight", x)(read, w.shape, slopes, **options)
     return dx, dw, db
 
 

@@ -1,160 +1,126 @@
-"""Reductions of segments, whose lengths or bounds are tensors."""
+"""Reductions of segments, whose lengths or bounds are tensors: of scatters, of one segment more.
+
+What lies in none goes to that one, which is cut off.
+"""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 
-from clprim import ops
-from clprim.arrays.array import Array
-from clprim.arrays.creation import full
-from clprim.functions.creation import arange
-from clprim.torch.copying import duplicate
-from clprim.torch.kernels.elementwise import apply
-from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
-# What a segment starts with, how an element is added, and what comes of it.
-_STEPS = {
-    "sum": ("0", "sum += v;"),
-    "mean": ("0", "sum += v;"),
-    "prod": ("1", "sum *= v;"),
-    "max": ("-INFINITY", "sum = v != v || v > sum ? v : sum;"),
-    "min": ("INFINITY", "sum = v != v || v < sum ? v : sum;"),
+Tensor = torch.Tensor
+# What a segment starts with, and how an element is added.
+_STEPS: dict[str, tuple[float, Any]] = {
+    "sum": (0.0, "sum"),
+    "mean": (0.0, "sum"),
+    "prod": (1.0, "prod"),
+    "max": (-torch.inf, "amax"),
+    "min": (torch.inf, "amin"),
 }
 
 
-def _bounds(x: Array, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> tuple[Any, Any]:
-    """Where segments begin and end, (outer, segments)."""
-    given = lengths if offsets is None else offsets
-    if given is None:
-        raise RuntimeError("segment_reduce: expected lengths or offsets")
-    if given.dtype.kind not in "iu" or not given.ndim or given.shape[:-1] != x.shape[:axis]:
-        raise RuntimeError(
-            f"segment_reduce: expected lengths or offsets of integers for axis={axis} of data "
-            f"{x.shape}, got {given.dtype} of shape {given.shape}"
-        )
-    lines = given.astype("int64").reshape(math.prod(x.shape[:axis]), given.shape[-1])
-    if offsets is not None:
-        return duplicate(lines[:, :-1], "contiguous"), duplicate(lines[:, 1:], "contiguous")
-    if not unsafe and lines.size:
-        if int(ops.amin(lines).get()) < 0:
-            raise RuntimeError("segment_reduce: lengths contains negative value!")
-        if not bool((ops.sum(lines, 1).get() == x.shape[axis]).all()):
+class _Segments:
+    """Which segment the elements of an axis are in, and the number of elements in each."""
+
+    def __init__(self, a: Any) -> None:
+        x, self.axis = a.data, a.axis
+        if a.reduce not in _STEPS:
             raise RuntimeError(
-                f"segment_reduce: expected lengths that add up to {x.shape[axis]}, the size of "
-                f"dimension {axis}"
+                f"segment_reduce: reduce={a.reduce!r}: expected one of {', '.join(_STEPS)}"
             )
-    ends = ops.cumsum(lines, 1) if lines.size else lines
-    return apply("{a} - {b}", ends, lines, kind=torch.int64), ends
+        if not x.is_floating_point() or not -x.ndim <= self.axis < x.ndim:
+            raise RuntimeError(
+                f"segment_reduce: expected floating numbers and one of their axes, got {x.dtype} "
+                f"of shape {tuple(x.shape)} and axis={self.axis}"
+            )
+        self.axis %= x.ndim
+        bounds, lead = a.lengths if a.offsets is None else a.offsets, x.shape[: self.axis]
+        if bounds is None:
+            raise RuntimeError("segment_reduce: expected lengths or offsets")
+        if bounds.dtype.is_floating_point or not bounds.ndim or bounds.shape[:-1] != lead:
+            raise RuntimeError(
+                f"segment_reduce: expected lengths or offsets of integers for axis={self.axis} of "
+                f"data {tuple(x.shape)}, got {bounds.dtype} of shape {tuple(bounds.shape)}"
+            )
+        if a.offsets is None:
+            bounds = torch.nn.functional.pad(bounds.long().cumsum(-1), (1, 0))
+        self.bounds, self.count = bounds.long(), bounds.shape[-1] - 1
+        places = torch.arange(x.shape[self.axis], device=x.device).expand(*lead, -1).contiguous()
+        found = torch.searchsorted(self.bounds, places, right=True) - 1
+        self.index = self._spread(found % (self.count + 1), x)
 
+    def _spread(self, values: Tensor, x: Tensor) -> Tensor:
+        """Numbers of an axis along those behind it."""
+        rest = x.ndim - 1 - self.axis
+        return values[(..., *[None] * rest)].expand(*values.shape, *x.shape[x.ndim - rest :])
 
-def _lines(x: Array, axis: int) -> Array:
-    """(outer, axis, inner)."""
-    shape = (math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :]))
-    return duplicate(x, "contiguous").reshape(shape)
+    def sizes(self, x: Tensor) -> Tensor:
+        """How many elements each has."""
+        return self._spread(self.bounds.diff(), x)
 
+    def reduced(self, x: Tensor, start: float, how: Any) -> Tensor:
+        """What comes of the elements of each, in the dtype that sums are added up in."""
+        shape = (*x.shape[: self.axis], self.count + 1, *x.shape[self.axis + 1 :])
+        found = x.new_full(shape, start).scatter_reduce(self.axis, self.index, x, how)
+        return found.narrow(self.axis, 0, self.count)
 
-def _checked(x: Array, reduce: str, axis: int) -> int:
-    if reduce not in _STEPS:
-        raise RuntimeError(
-            f"segment_reduce: reduce={reduce!r}: expected one of {', '.join(_STEPS)}"
+    def read(self, values: Tensor) -> Tensor:
+        """What the segment of each element has; of those in none 0."""
+        one = values.new_zeros(()).expand(
+            *values.shape[: self.axis], 1, *values.shape[self.axis + 1 :]
         )
-    if not kind_of(x.dtype).is_floating_point or not -x.ndim <= axis < x.ndim:
-        raise RuntimeError(
-            f"segment_reduce: expected floating numbers and one of their axes, got {x.dtype} of "
-            f"shape {x.shape} and axis={axis}"
-        )
-    return axis % x.ndim
+        return torch.cat([values, one], self.axis).gather(self.axis, self.index)
 
 
-@kernel("segment_reduce")
-def _segment_reduce(
-    x: Array,
-    reduce: str,
-    *,
-    lengths: Any = None,
-    indices: Any = None,
-    offsets: Any = None,
-    axis: int = 0,
-    unsafe: bool = False,
-    initial: Any = None,
-) -> Any:
-    axis = _checked(x, reduce, axis)
-    if indices is not None:
+def _wide(x: Tensor) -> Tensor:
+    return x.float() if x.itemsize < 4 else x
+
+
+@kernel("segment_reduce", named=True, tensors=True)
+def _segment_reduce(a: Any) -> Any:
+    if a.indices is not None:
         raise RuntimeError("segment_reduce: indices are not supported; give lengths or offsets")
-    begins, ends = _bounds(x, lengths, offsets, axis, unsafe)
-    lines = _lines(x, axis)
-    shape = (lines.shape[0], begins.shape[1], lines.shape[2])
-    whole = (*x.shape[:axis], begins.shape[1], *x.shape[axis + 1 :])
-    start, step = _STEPS[reduce]
-    result = "sum"
-    if reduce == "mean":
-        empty = "sum" if initial is not None else "NAN"
-        result = f"begin < end ? sum / (typeof_y0)(end - begin) : {empty}"
-    if initial is not None:
-        start = "{d}"
-    expr = f"""
-        long begin = at_{{b}}(coord(0), coord(1)), end = at_{{c}}(coord(0), coord(1));
-        typeof_y0 sum = {start};
-        for (long k = begin; k < end; ++k) {{{{
-            typeof_y0 v = at_{{a}}(coord(0), k, coord(2));
-            {step}
-        }}}}
-        y0 = {result};"""
-    given = (lines, begins, ends, *(() if initial is None else (float(initial),)))
-    if not math.prod(shape):
-        return full(whole, 0, x.dtype)
-    return apply(expr, *given, kind=kind_of(x.dtype), shape=shape).reshape(whole)
+    x, segments = _wide(a.data), _Segments(a)
+    if a.offsets is None and not a.unsafe and a.lengths.numel():
+        size = a.data.shape[segments.axis]
+        if int(a.lengths.min()) < 0:
+            raise RuntimeError("segment_reduce: lengths contains negative value!")
+        if not bool((segments.bounds[..., -1] == size).all()):
+            raise RuntimeError(
+                f"segment_reduce: expected lengths that add up to {size}, the size of dimension "
+                f"{segments.axis}"
+            )
+    start, how = _STEPS[a.reduce]
+    found = segments.reduced(x, start if a.initial is None else float(a.initial), how)
+    if a.reduce == "mean":
+        sizes = segments.sizes(x)
+        found = found / (sizes if a.initial is None else sizes.clamp(min=1))
+    return found.to(a.data.dtype)
 
 
-@kernel("_segment_reduce_backward")
-def _segment_reduce_backward(
-    grad: Array,
-    output: Array,
-    x: Array,
-    reduce: str,
-    *,
-    lengths: Any = None,
-    offsets: Any = None,
-    axis: int = 0,
-    initial: Any = None,
-) -> Any:
-    axis = _checked(x, reduce, axis)
-    begins, ends = _bounds(x, lengths, offsets, axis, True)
-    if not grad.size or not x.size:
-        return full(x.shape, 0, x.dtype)
-    lines = _lines(x, axis)
-    places = arange(lines.shape[1], dtype="int64").reshape(1, -1)
-    places = apply("{a}", places, kind=torch.int64, shape=lines.shape[:2])
-    segment = ops.searchsorted(ends, places, right=True)
-    # An equal element may occur more than once: all share the gradient.
-    start = "1" if initial is None else repr(float(initial))
-    given = [segment, begins, ends, _lines(grad, axis)]
-    loop = ""
-    slope = {"sum": "g", "mean": "g / (typeof_y0)(end - begin)"}.get(reduce, "")
-    if not slope:
-        given.append(lines)
-        read = "v = at_{e}(coord(0), k, coord(2));"
-        if reduce == "prod":
-            step, slope = "rest *= k == coord(1) ? 1 : v;", "g * rest"
-        else:
-            given.append(_lines(output, axis))
-            same = "(v != v || v == at_{f}(coord(0), s, coord(2)))"
-            step = f"members += {same};"
-            slope = f"{same} ? g / (typeof_y0)members : 0"
-        loop = f"for (long k = begin; k < end; ++k) {{{{ {read} {step} }}}}"
-        loop += "v = at_{e}(coord(0), coord(1), coord(2));"
-    expr = f"""
-        long s = at_{{a}}(coord(0), coord(1));
-        bool inside = s < size_{{b}}(1);
-        s = inside ? s : 0;
-        long begin = at_{{b}}(coord(0), s), end = at_{{c}}(coord(0), s), members = 0;
-        inside = inside && coord(1) >= begin;
-        end = inside ? end : begin;
-        typeof_y0 g = at_{{d}}(coord(0), s, coord(2)), v = 0, rest = (typeof_y0){start};
-        {loop}
-        y0 = inside ? ({slope}) : 0;"""
-    return apply(expr, *given, kind=kind_of(x.dtype), shape=lines.shape).reshape(x.shape)
+@kernel("_segment_reduce_backward", named=True, tensors=True)
+def _segment_reduce_backward(a: Any) -> Any:
+    segments = _Segments(a)
+    grad, output, x = map(_wide, (a.grad, a.output, a.data))
+    slope = segments.read(grad)
+    if a.reduce == "mean":
+        slope = slope / segments.read(segments.sizes(x)).clamp(min=1)
+    elif a.reduce == "prod":
+        # Where a product cannot be divided by an element, it is made without.
+        holes = (x == 0) | x.isnan()
+        start = 1.0 if a.initial is None else float(a.initial)
+        rest = segments.reduced(x.masked_fill(holes, 1), start, "prod")
+        alone = segments.read(segments.reduced(holes.to(x.dtype), 0, "sum")) == 1
+        whole = segments.read(output)
+        slope = slope * torch.where(
+            holes, torch.where(alone, segments.read(rest), whole), whole / x
+        )
+    elif a.reduce in ("max", "min"):
+        # An equal element may occur more than once: all share the gradient.
+        same = (segments.read(output) == x) | x.isnan()
+        members = segments.read(segments.reduced(same.to(x.dtype), 0, "sum"))
+        slope = torch.where(same, slope / members, 0)
+    return slope.to(a.data.dtype)
