@@ -8,6 +8,7 @@ from clprim.torch import (
     autocast,
     basics,
     compiling,
+    dispatcher,
     generators,
     layout,
     modules,
@@ -55,7 +56,7 @@ shape.register()
 layout.register()
 agreeing.register()
 table.register_all()
-private.register_fallback(run_on_cpu)
+dispatcher.register_fallback(run_on_cpu)
 autocast.register()
 generators.register()
 compiling.register()

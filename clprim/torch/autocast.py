@@ -13,7 +13,7 @@ import torch
 from torch.utils._pytree import tree_map
 
 from clprim.ops.registry import OPERATORS
-from clprim.torch import private, table
+from clprim.torch import dispatcher, private, table
 
 
 # Products are most of the arithmetic, and storage is what they wait for; float32 is for what
@@ -83,6 +83,6 @@ def register() -> None:
             for name in names or [operator]:
                 overload = table.overload(name)
                 if overload is not None:
-                    private.register_autocast(name, _casting(overload, _CHOICES[kind]))
+                    dispatcher.register_autocast(name, _casting(overload, _CHOICES[kind]))
     private.allow_flex_attention(_lowered)
-    private.autocast_falls_through()
+    dispatcher.autocast_falls_through()

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from clprim.torch import numbers, private
+from clprim.torch import dispatcher, numbers, private
 from clprim.torch.copying import cast, copy_into, duplicate
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import like
@@ -276,7 +276,7 @@ def register() -> None:
         "linspace.out": _linspace,
     }
     for name, function in table.items():
-        private.register_kernel(name, function)
+        dispatcher.register_kernel(name, function)
     private.print_with(download)
     for overload in (
         _aten.view.default,
@@ -285,4 +285,4 @@ def register() -> None:
         _aten.unfold.default,
     ):
         packet = overload._schema.name.removeprefix("aten::")
-        private.register_kernel(packet, private.alias(overload))
+        dispatcher.register_kernel(packet, private.alias(overload))

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from clprim.errors import DeviceError
-from clprim.torch import private
+from clprim.torch import dispatcher, private
 from clprim.torch.memory import on_device
 
 #: Its name, as in ``init_process_group("cpu:gloo,opencl:clprim")``.
@@ -113,6 +113,6 @@ def _refused(original: Callable[..., Any]) -> Callable[..., Any]:
 # A build of PyTorch without gloo has nothing to register.
 if dist.is_available() and dist.is_gloo_available():
     dist.Backend.register_backend(BACKEND, _make, devices=["cpu", private.NAME])
-    private.replace_collectives(_collective)
+    dispatcher.replace_collectives(_collective)
     ddp = torch.nn.parallel.DistributedDataParallel
     private.replace_method("_ddp_init_helper", _refused, ddp)

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from clprim.torch import private
+from clprim.torch import dispatcher, private
 
 #: Of an overload's arguments and of a result: the result as it has to lie.
 Rule = Callable[[Sequence[Any], torch.Tensor], torch.Tensor]
@@ -117,4 +117,4 @@ def _fake(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
 def register() -> None:
     """Registers rules for fake tensors of what PyTorch itself says otherwise than it runs."""
     for name in _APART:
-        private.register_fake(name, _fake)
+        dispatcher.register_fake(name, _fake)

@@ -9,7 +9,7 @@ import torch
 from torch.nested._internal.nested_tensor import nested_from_padded
 
 from clprim.errors import DeviceError
-from clprim.torch import private
+from clprim.torch import dispatcher, private
 
 
 def _seen(key: Any, length: int) -> torch.Tensor:
@@ -90,4 +90,4 @@ def _refuse(overload: Any, *_: Any, **__: Any) -> None:
 def register() -> None:
     """Lets nested tensors of the device attend to one another."""
     private.attend_to_nested(_attention)
-    private.nested_falls_to(_refuse)
+    dispatcher.nested_falls_to(_refuse)

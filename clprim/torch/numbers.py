@@ -18,7 +18,7 @@ import torch
 from clprim.arrays.array import Array
 from clprim.errors import DeviceError
 from clprim.runtime.device import Device, current_device, device_of, devices, on
-from clprim.torch import memory, private
+from clprim.torch import dispatcher, memory, private
 
 _BARE = torch.device(private.NAME)
 _lock = threading.RLock()
@@ -76,7 +76,7 @@ def begin(number: int | None = None) -> None:
         if not _order:
             _order.extend(_all())
             memory.placement.number_of = number_of_array
-            private.wrap_kernels(_placed)
+            dispatcher.wrap_kernels(_placed)
 
 
 def _number(values: Any, found: int | None) -> int | None:

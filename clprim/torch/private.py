@@ -22,7 +22,7 @@ from clprim.errors import DeviceError
 #: The device's name: ``tensor.to("opencl")``.
 NAME = "opencl"
 TESTED = ("2.13", "2.14")
-_KEY = "PrivateUse1"
+KEY = "PrivateUse1"
 _NEEDED = (
     "utils.backend_registration._setup_privateuseone_for_python_backend",
     "_C._acc.create_empty_tensor",
@@ -41,10 +41,6 @@ _NEEDED = (
     "_subclasses.fake_impls.op_implementations_dict",
     "_subclasses.fake_tensor.in_kernel_invocation_manager",
 )
-
-# A registration ends with its library.
-_libraries: list[Any] = []
-_of_aten: list[Any] = []
 
 
 def _check() -> None:
@@ -245,141 +241,6 @@ def _accelerated(function: Callable[..., Any], original: Callable[..., Any]) -> 
     return opaque(run)
 
 
-def _aten_library() -> Any:
-    if not _of_aten:
-        _of_aten.append(torch.library.Library("aten", "IMPL"))
-    return _of_aten[0]
-
-
-_kernels: dict[str, Callable[..., Any]] = {}
-_fallback: list[Callable[..., Any]] = []
-
-
-def register_kernel(name: str, function: Callable[..., Any]) -> None:
-    """Registers what runs for an overload, as ``add.Tensor``, of tensors on the device."""
-    _kernels[name] = opaque(function)
-    _aten_library().impl(name, function, _KEY)
-
-
-def register_composite(name: str, function: Callable[..., Any]) -> None:
-    """Registers what an overload is made of on the device, where PyTorch makes it of others."""
-    for key in (_KEY, f"Autograd{_KEY}"):
-        _aten_library().impl(name, opaque(function), key)
-
-
-def register_fake(name: str, function: Callable[..., Any]) -> None:
-    """Registers what tells the shapes and strides of an overload's results, computing nothing."""
-    packet, _, which = name.partition(".")
-    overload = getattr(getattr(_aten, packet), which or "default")
-    rules: Any = torch._subclasses.fake_impls.op_implementations_dict
-    before = rules.get(overload)
-
-    def original(mode: Any, *args: Any, **options: Any) -> Any:
-        if before is not None:
-            return before(mode, overload, *args, **options)
-        with torch._subclasses.fake_tensor.in_kernel_invocation_manager(mode):
-            found = overload(*args, **options)
-        flat = torch.utils._pytree.tree_leaves((args, options))
-        return mode.wrap_meta_outputs_with_default_device_logic(found, overload, flat, None)
-
-    def run(mode: Any, _: Any, *args: Any, **options: Any) -> Any:
-        given = (*args, *options.values())
-        if any(isinstance(a, torch.Tensor) and a.device.type == NAME for a in given):
-            meta = partial(original, mode)
-            with mode:
-                return function(meta, *args, **options)
-        return NotImplemented if before is None else before(mode, overload, *args, **options)
-
-    rules[overload] = run
-
-
-def register_autograd(name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Replaces PyTorch's formula of an overload by what is made of the overload without a gradient.
-
-    It is called where PyTorch differentiates, whether anything wants a gradient or not.
-    """
-    overload = getattr(_aten, name).default
-
-    def plain(*args: Any, **options: Any) -> Any:
-        with torch._C._AutoDispatchBelowAutograd():
-            return overload(*args, **options)
-
-    _aten_library().impl(name, opaque(make(plain)), f"Autograd{_KEY}")
-
-
-def compose_with_tangents(functions: dict[str, Callable[..., Any]]) -> None:
-    """Registers what overloads are made of while there are tangents, which they hand none on.
-
-    It is done when the first level of tangents begins: until then nothing stands before them.
-    """
-    forward: Any = torch.autograd.forward_ad
-    first = forward.enter_dual_level
-
-    def enter_dual_level() -> Any:
-        if not torch.compiler.is_compiling() and forward.enter_dual_level is not first:
-            forward.enter_dual_level = first
-            for name, function in functions.items():
-                composed = partial(_composed, getattr(_aten, name).default, function)
-                _aten_library().impl(name, opaque(composed), f"Autograd{_KEY}")
-        return first()
-
-    forward.enter_dual_level = enter_dual_level
-
-
-def _composed(overload: Any, function: Callable[..., Any], *args: Any) -> Any:
-    """Runs a function in a level of tangents, else an overload with PyTorch's own formula."""
-    c: Any = torch._C
-    if torch.autograd.forward_ad._current_level >= 0:
-        return function(*args)
-    keys = c._dispatch_tls_local_include_set()
-    for value in args:
-        if isinstance(value, torch.Tensor):
-            keys = keys | c._dispatch_keys(value)
-    keys = keys - c._dispatch_tls_local_exclude_set()
-    for nothing in ("AutogradPrivateUse1", "BackendSelect", "ADInplaceOrView"):
-        keys = keys.remove(getattr(c.DispatchKey, nothing))
-    # Formulas are registered for all devices: that of others is this one's as well.
-    return overload.redispatch(keys.add(c.DispatchKey.AutogradOther), *args)
-
-
-def define(schema: str, function: Callable[..., Any], meta: Callable[..., Any]) -> Any:
-    """Defines an operator of the device's own, and returns it."""
-    library = torch.library.Library("clprim", "FRAGMENT")
-    _libraries.append(library)
-    name = library.define(schema)
-    library.impl(name, function, _KEY)
-    library.impl(name, meta, "Meta")
-    return getattr(torch.ops.clprim, name).default
-
-
-def register_fallback(function: Callable[..., Any]) -> None:
-    """Registers what runs for every overload that has no kernel; it gets the overload first."""
-    _fallback.append(function)
-    library = torch.library.Library("_", "IMPL")
-
-    def latest(*args: Any, **options: Any) -> Any:
-        return _fallback[-1](*args, **options)  # PyTorch takes one registration alone
-
-    library.fallback(opaque(latest), _KEY)
-    _libraries.append(library)
-
-
-def wrap_kernels(wrap: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Replaces every kernel, and the fallback, by what is made of its name and itself."""
-    library = torch.library.Library("aten", "IMPL")
-    _libraries.append(library)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that there was one before is known
-        for name, function in _kernels.items():
-            library.impl(name, opaque(wrap(name, function)), _KEY, allow_override=True)
-    _fallback.append(wrap("", _fallback[-1]))
-
-
-def register_autocast(name: str, function: Callable[..., Any]) -> None:
-    """Registers what runs for an overload while autocast is on."""
-    _aten_library().impl(name, opaque(function), f"Autocast{_KEY}")
-
-
 def allow_flex_attention(cast: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """Lets `flex_attention` take tensors of the device: PyTorch makes it of products and `vmap`.
 
@@ -401,7 +262,7 @@ def allow_flex_attention(cast: Callable[[torch.Tensor], torch.Tensor]) -> None:
             return flex_attention(cast(query), cast(key), cast(value), *rest)
 
     checked._validate_device = validate
-    flex_attention.py_impl(getattr(torch._C.DispatchKey, f"Autocast{_KEY}"))(run)
+    flex_attention.py_impl(getattr(torch._C.DispatchKey, f"Autocast{KEY}"))(run)
 
 
 def attend_to_nested(make: Callable[[Any], Callable[..., Any]]) -> None:
@@ -412,13 +273,6 @@ def attend_to_nested(make: Callable[[Any], Callable[..., Any]]) -> None:
     operators.jagged_scaled_dot_product_attention = make(
         operators.jagged_scaled_dot_product_attention
     )
-
-
-def nested_falls_to(function: Callable[..., Any]) -> None:
-    """Registers what is called, with the overload, where one meets nested tensors of rows."""
-    library = torch.library.Library("_", "IMPL")
-    library.fallback(opaque(function), f"NestedTensor{_KEY}")
-    _libraries.append(library)
 
 
 def checked_nested(*args: Any) -> tuple[Any, ...]:
@@ -433,27 +287,6 @@ def checked_nested(*args: Any) -> tuple[Any, ...]:
     cast = functions._autocast(*args[:4])
     functions._validate_sdpa_input(*cast, *args[4:])
     return tuple(cast)
-
-
-def autocast_falls_through() -> None:
-    """Lets all other overloads run under autocast as they do without it."""
-    library = torch.library.Library("_", "IMPL")
-    library.fallback(torch.library.fallthrough_kernel, f"Autocast{_KEY}")
-    _libraries.append(library)
-
-
-def replace_collectives(make: Callable[[Any], Callable[..., Any]]) -> None:
-    """Replaces what the operators between processes, ``torch.ops.c10d``, do with the device."""
-    library = torch.library.Library("c10d", "IMPL")
-    _libraries.append(library)
-    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that there was one before is known
-        for schema in torch._C._jit_get_all_schemas():
-            if schema.name.startswith("c10d::") and has_kernel(schema.name, _KEY):
-                name = schema.name.removeprefix("c10d::")
-                run = opaque(make(getattr(torch.ops.c10d, name).default))
-                library.impl(name, run, _KEY, allow_override=True)
 
 
 def serve_host(group: Any) -> None:

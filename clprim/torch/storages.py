@@ -10,7 +10,7 @@ import torch
 from torch.multiprocessing import reductions
 
 from clprim.errors import DeviceError
-from clprim.torch import memory, private
+from clprim.torch import dispatcher, memory, private
 
 _aten = torch.ops.aten
 
@@ -140,7 +140,7 @@ def register() -> None:
     ):
         private.replace_method(name, make, kind)
     ForkingPickler.register(kind, _sent)
-    private.register_kernel("set_.source_Storage_storage_offset", set_storage)
-    private.register_kernel("set_.source_Storage", _set_whole)
-    private.register_kernel("set_", _set_empty)
-    private.register_kernel("is_set_to", private.alias(_aten.is_set_to.default, private.CPU))
+    dispatcher.register_kernel("set_.source_Storage_storage_offset", set_storage)
+    dispatcher.register_kernel("set_.source_Storage", _set_whole)
+    dispatcher.register_kernel("set_", _set_empty)
+    dispatcher.register_kernel("is_set_to", private.alias(_aten.is_set_to.default, private.CPU))

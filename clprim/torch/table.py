@@ -16,7 +16,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
 from clprim.arrays.array import Array
-from clprim.torch import private
+from clprim.torch import dispatcher, private
 from clprim.torch.copying import cast, check_target, copy_into
 from clprim.torch.layout import Rule, laid, seldom
 from clprim.torch.memory import (
@@ -333,7 +333,7 @@ def register_all() -> None:
                 if form not in done:
                     place = entry.indices
                     run = function if place is None else _with_indices(place, function)
-                    private.register_kernel(form, run)
+                    dispatcher.register_kernel(form, run)
                     done.add(form)
     registered.update(done)
 

@@ -83,7 +83,7 @@ def _mask(what: str, mask: Any) -> None:
         raise DTypeError(f"{what}: expected bool for mask, got {mask.dtype}")
 
 
-@operator(sample="x, empty(4, bool), x")
+@operator(torch="masked_scatter", sample="x, empty(4, bool), x")
 def masked_scatter(x: Any, mask: Any, source: Any, *, out: Any = None) -> Array:
     """Returns x with elements of a source, in order, where a mask is set.
 

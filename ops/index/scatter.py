@@ -200,7 +200,7 @@ def index_add(
     return take_in("index_add", x, at, index, source, "sum", alpha=alpha, out=out)
 
 
-@operator(sample="x, 1, empty(3, int64), x")
+@operator(torch="index_copy", sample="x, 1, empty(3, int64), x")
 def index_copy(
     x: Any,
     dim: int | None = None,

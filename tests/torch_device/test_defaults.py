@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from clprim.torch import private, table  # noqa: E402
+from clprim.torch import dispatcher, table  # noqa: E402
 
 # What None stands for.
 MEANT = {("nan", None): 0.0, ("correction", None): 1}
@@ -27,12 +27,13 @@ def test_a_histogram_has_the_bins_that_were_asked_for():
 
 def functions():
     """Overloads and what computes them, but for those that take PyTorch's own defaults."""
-    found = dict(private._kernels)
+    found = dict(dispatcher._kernels)
     for entry in table.kernels():
         for name in entry.names:
             if table.overload(name) is not None:
                 found |= dict.fromkeys((name, *dict(table._siblings(name))), entry.function)
-    return {n: f for n, f in found.items() if not hasattr(f, "ignored") and n in private._kernels}
+    there = dispatcher._kernels
+    return {n: f for n, f in found.items() if not hasattr(f, "ignored") and n in there}
 
 
 def test_no_kernel_has_another_default_than_pytorch():

@@ -10,7 +10,7 @@ import torch
 from clprim import ops
 from clprim.ops.attention.attention import dropout_factors
 from clprim.random import State
-from clprim.torch import private
+from clprim.torch import dispatcher, private
 from clprim.torch.layout import contiguous, in_order
 from clprim.torch.memory import adopt, array_of, on_device
 from clprim.torch.numbers import run_on
@@ -247,13 +247,13 @@ def _is_nested(x: torch.Tensor, mask: torch.Tensor) -> bool:
 def register() -> None:
     """Registers what is made of other operators; autograd sees through the choice."""
     attention = "scaled_dot_product_attention"
-    private.register_composite(attention, by_name(attention, _attention))
-    private.register_fake(_FUSED, _fake_forward)
-    private.register_fake(f"{_FUSED}_backward", _fake_backward)
-    private.register_autograd(f"{_FUSED}_backward", _twice)
-    private.register_kernel("_nested_tensor_from_mask_left_aligned", _is_nested)
+    dispatcher.register_composite(attention, by_name(attention, _attention))
+    dispatcher.register_fake(_FUSED, _fake_forward)
+    dispatcher.register_fake(f"{_FUSED}_backward", _fake_backward)
+    dispatcher.register_autograd(f"{_FUSED}_backward", _twice)
+    dispatcher.register_kernel("_nested_tensor_from_mask_left_aligned", _is_nested)
     for name, made in (
         ("_native_multi_head_attention", _several_heads),
         ("_transformer_encoder_layer_fwd", _encoder_layer),
     ):
-        private.register_kernel(name, by_name(name, made))
+        dispatcher.register_kernel(name, by_name(name, made))

@@ -244,15 +244,6 @@ def _sum(sign: str) -> Callable[..., Any]:
     return run
 
 
-def _plain_sum(sign: str) -> Callable[..., Any]:
-    run = _sum(sign)
-
-    def tensor_form(a: Any, b: Any, *, alpha: Any = 1, out: Array | None = None) -> Any:
-        return run(a, b, alpha, out=out)
-
-    return tensor_form
-
-
 def _rsub(a: Any, b: Any, alpha: Any = 1) -> Any:
     kind = promoted(a, b)
     return apply(typed("{a} - {c} * {b}"), *_beside(kind, b, a, alpha), kind=kind)
@@ -354,8 +345,8 @@ def _of_pair(row: Row) -> Callable[[str], Callable[..., Any]]:
     """What computes the overloads of a row of two operands."""
     name = row.arithmetic
     special = {
-        "add": {"Tensor": _plain_sum("+"), "Scalar": _sum("+")},
-        "subtract": {"Tensor": _plain_sum("-"), "Scalar": _sum("-")},
+        "add": dict.fromkeys(("Tensor", "Scalar"), _sum("+")),
+        "subtract": dict.fromkeys(("Tensor", "Scalar"), _sum("-")),
         "divide": {"Tensor": _div, "Scalar": _div},
         "power": dict.fromkeys(("Tensor_Tensor", "Tensor_Scalar", "Scalar"), _pow),
     }

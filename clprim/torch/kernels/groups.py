@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from clprim.torch import private
+from clprim.torch import dispatcher
 from clprim.torch.layout import of_two
 
 _backward = torch.ops.aten.native_group_norm_backward
@@ -66,52 +66,41 @@ def _gradients_of_operators(
     return dx.reshape(x.shape), (grad * y).sum(axes), grad.sum(axes)
 
 
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    x, weight, _, *ctx.sizes = inputs
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(x, weight, *output[1:])
+
+
+def _gradients(ctx: Any, *grads: Any) -> Any:
+    x, weight, mean, rstd = ctx.saved_tensors
+    wanted, rest = ctx.needs_input_grad[:3], [None] * len(ctx.sizes)
+    *sizes, group, eps = ctx.sizes
+    grad, *others = grads
+    if all(g is None for g in grads):
+        return None, None, None, *rest
+    if torch.is_grad_enabled() or any(g is not None for g in others):
+        found = _gradients_of_operators(grads, x, weight, group, eps)
+    else:
+        found = _backward(grad, x, mean, rstd, weight, *sizes, group, wanted)
+    return *(f if w else None for f, w in zip(found, wanted, strict=True)), *rest
+
+
 def _differentiated(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes the operator whose gradient is a kernel, or of others where that is differentiated.
-
-    It is a function of one level, as transforms of `torch.func` call it once for each of theirs.
-    """
-
-    class GroupNorm(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
-        @staticmethod
-        def forward(*args: Any) -> Any:
-            # What transforms do further out is differentiated too.
-            with torch.enable_grad(), torch.autograd.forward_ad._set_fwd_grad_enabled(True):
-                return plain(*args)
-
-        @staticmethod
-        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-            x, weight, _, *ctx.sizes = inputs
-            ctx.set_materialize_grads(False)
-            ctx.save_for_backward(x, weight, *output[1:])
-
-        @staticmethod
-        def backward(ctx: Any, *grads: Any) -> Any:
-            x, weight, mean, rstd = ctx.saved_tensors
-            wanted, rest = ctx.needs_input_grad[:3], [None] * len(ctx.sizes)
-            *sizes, group, eps = ctx.sizes
-            grad, *others = grads
-            if all(g is None for g in grads):
-                return None, None, None, *rest
-            if torch.is_grad_enabled() or any(g is not None for g in others):
-                found = _gradients_of_operators(grads, x, weight, group, eps)
-            else:
-                found = _backward(grad, x, mean, rstd, weight, *sizes, group, wanted)
-            return *(f if w else None for f, w in zip(found, wanted, strict=True)), *rest
+    """Makes the operator whose gradient is a kernel, or of others where that is differentiated."""
+    norm = dispatcher.single_level(plain, _setup, _gradients)
 
     def run(x: torch.Tensor, weight: Any, bias: Any, *sizes: Any) -> Any:
-        given = [t for t in (x, weight, bias) if t is not None]
         if torch.autograd.forward_ad._current_level >= 0:
             return _of_operators(x, weight, bias, *sizes)
-        if not torch.is_grad_enabled() or not any(t.requires_grad for t in given):
-            return plain(x, weight, bias, *sizes)
-        with torch._functorch.autograd_function.enable_single_level_autograd_function():
-            return GroupNorm.apply(x, weight, bias, *sizes)
+        wanted = any(t is not None and t.requires_grad for t in (x, weight, bias))
+        made = norm if wanted and torch.is_grad_enabled() else plain
+        return made(x, weight, bias, *sizes)
 
     return run
 
 
 def register() -> None:
     """Registers the gradient as the device's own."""
-    private.register_fake("native_group_norm_backward", _fake_backward)
-    private.register_autograd("native_group_norm", _differentiated)
+    dispatcher.register_fake("native_group_norm_backward", _fake_backward)
+    dispatcher.register_autograd("native_group_norm", _differentiated)

@@ -100,13 +100,6 @@ def _index_put(x: Array, indices: Sequence[Any], values: Array, accumulate: bool
     return found.transpose(*back)
 
 
-@kernel("masked_scatter", lies=contiguous)
-def _masked_scatter(x: Array, mask: Array, source: Array) -> Any:
-    if mask.dtype != np.dtype(np.bool_):
-        raise RuntimeError(f"masked_scatter: expected a mask of bool, got {mask.dtype}")
-    return ops.masked_scatter(x, mask, source)
-
-
 def _median_of_nothing(dtype: np.dtype[Any]) -> Array:
     """NaN, or the least whole number."""
     return full((), np.nan if dtype.kind not in "iu" else np.iinfo(dtype).min, dtype)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from clprim import ops
-from clprim.torch import private
+from clprim.torch import dispatcher
 from clprim.torch.kernels.reduction import axes_of
 from clprim.torch.memory import adopt, array_of
 from clprim.torch.numbers import run_on
@@ -83,46 +83,33 @@ def _running_tangent(t: torch.Tensor, x: torch.Tensor, dim: int) -> Any:
 def _differentiated(
     gradient: Callable[..., Any], of_operators: Callable[..., Any], tangent: Callable[..., Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Makes an operator whose gradient is another, or of several where that is differentiated.
+    """Makes an operator whose gradient is another, or of several where that is differentiated."""
 
-    It is a function of one level, as transforms of `torch.func` call it once for each of theirs.
-    """
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        x, *ctx.rest = inputs
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+
+    def backward(ctx: Any, grad: torch.Tensor) -> Any:
+        (x,) = ctx.saved_tensors
+        rest = (None for _ in ctx.rest)
+        if not torch.is_grad_enabled():
+            return gradient(grad, x, *ctx.rest), *rest
+        if x.ndim:
+            return of_operators(grad, x, *ctx.rest), *rest
+        return _sum_of_operators(grad, x.reshape(1), (0,)).reshape(()), *rest
+
+    def jvp(ctx: Any, t: torch.Tensor, *_: Any) -> Any:
+        return tangent(t, *ctx.saved_tensors, *ctx.rest)
 
     def make(plain: Callable[..., Any]) -> Callable[..., Any]:
-        class Logarithm(torch.autograd.function._SingleLevelFunction):  # type: ignore[misc]
-            @staticmethod
-            def forward(*args: Any) -> Any:
-                # What transforms do further out is differentiated too.
-                with torch.enable_grad(), torch.autograd.forward_ad._set_fwd_grad_enabled(True):
-                    return plain(*args)
+        logarithm = dispatcher.single_level(plain, setup, backward, jvp)
 
-            @staticmethod
-            def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-                x, *ctx.rest = inputs
-                ctx.save_for_backward(x)
-                ctx.save_for_forward(x)
-
-            @staticmethod
-            def backward(ctx: Any, grad: torch.Tensor) -> Any:
-                (x,) = ctx.saved_tensors
-                rest = (None for _ in ctx.rest)
-                if not torch.is_grad_enabled():
-                    return gradient(grad, x, *ctx.rest), *rest
-                if x.ndim:
-                    return of_operators(grad, x, *ctx.rest), *rest
-                return _sum_of_operators(grad, x.reshape(1), (0,)).reshape(()), *rest
-
-            @staticmethod
-            def jvp(ctx: Any, t: torch.Tensor, *_: Any) -> Any:
-                return tangent(t, *ctx.saved_tensors, *ctx.rest)
-
-        def run(x: torch.Tensor, dim: Any, *keepdim: bool) -> Any:
-            rest = (dim, *keepdim)
+        def run(x: torch.Tensor, *rest: Any) -> Any:
             wanted = torch.is_grad_enabled() and x.requires_grad
             if not wanted and torch.autograd.forward_ad._current_level < 0:
                 return plain(x, *rest)
-            with torch._functorch.autograd_function.enable_single_level_autograd_function():
-                return Logarithm.apply(x, *rest)
+            return logarithm(x, *rest)
 
         return run
 
@@ -145,5 +132,5 @@ def register() -> None:
         ("logcumsumexp", "int dim", in_c_order, running),
     ):
         schema = f"{name}_backward(Tensor grad, Tensor x, {rest}) -> Tensor"
-        own = private.define(schema, gradient, meta)
-        private.register_autograd(name, _differentiated(own, *others))
+        own = dispatcher.define(schema, gradient, meta)
+        dispatcher.register_autograd(name, _differentiated(own, *others))

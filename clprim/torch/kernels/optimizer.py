@@ -13,7 +13,7 @@ from clprim.arrays.array import Array
 from clprim.ops.optim.flat import not_finite
 from clprim.ops.optim.lists import lists, run_all
 from clprim.primitives.pointwise import Pointwise
-from clprim.torch import private
+from clprim.torch import dispatcher
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import array_of
 from clprim.torch.table import by_name, given
@@ -133,6 +133,6 @@ def register() -> None:
     }
     for kind, step in steps.items():
         for name in (f"_fused_{kind}_", f"_fused_{kind}_.tensor_lr"):
-            private.register_kernel(name, by_name(name, step))
-    private.register_kernel("_amp_foreach_non_finite_check_and_unscale_", _unscale)
-    private.register_kernel("_amp_update_scale_", _update_scale)
+            dispatcher.register_kernel(name, by_name(name, step))
+    dispatcher.register_kernel("_amp_foreach_non_finite_check_and_unscale_", _unscale)
+    dispatcher.register_kernel("_amp_update_scale_", _update_scale)

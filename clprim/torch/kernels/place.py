@@ -13,7 +13,7 @@ from clprim.arrays.creation import empty, full
 from clprim.torch.agreeing import line
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import apply
-from clprim.torch.layout import contiguous, like
+from clprim.torch.layout import like
 from clprim.torch.memory import counted
 from clprim.torch.table import kernel
 
@@ -21,18 +21,6 @@ from clprim.torch.table import kernel
 def _flat(x: Array) -> Array:
     """The elements in C order as one line of their own."""
     return duplicate(x, "contiguous").reshape(-1)
-
-
-@kernel("index_copy", lies=contiguous)
-def _index_copy(x: Array, dim: int, index: Array, source: Array) -> Any:
-    if x.dtype != source.dtype:
-        raise RuntimeError(
-            f"index_copy_(): self and source expected to have the same dtype, but got (self) "
-            f"{x.dtype} and (source) {source.dtype}"
-        )
-    if not x.ndim:
-        return ops.index_copy(line(x), 0, counted(line(index)), line(source)).reshape(())
-    return ops.index_copy(x, dim, counted(line(index)), source)
 
 
 @kernel("index_fill.int_Scalar", "index_fill.int_Tensor", lies=like(0))
@@ -81,14 +69,11 @@ def _unique(
 ) -> Any:
     nothing = empty((0,), np.dtype(np.int64))
     if not x.size:
-        inverse = empty(x.shape, np.dtype(np.int64)) if return_inverse else nothing
-        return empty((0,), x.dtype), inverse, nothing
+        places = empty(x.shape, nothing.dtype)
+        return empty((0,), x.dtype), places if return_inverse else nothing, nothing
     values, inverse, counts = ops.unique(_flat(x), True, True, True)
-    return (
-        values,
-        inverse.reshape(x.shape) if return_inverse else nothing,
-        counts if return_counts else nothing,
-    )
+    places = inverse.reshape(x.shape)
+    return values, places if return_inverse else nothing, counts if return_counts else nothing
 
 
 @kernel("_unique")

@@ -15,7 +15,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import zeros
 from clprim.errors import ShapeError
 from clprim.ops.shared.sums import products
-from clprim.torch import private
+from clprim.torch import dispatcher
 from clprim.torch.agreeing import family
 from clprim.torch.layout import contiguous, format_of
 from clprim.torch.memory import numpy_dtype
@@ -222,5 +222,5 @@ def _fake_convolution_backward(original: Any, grad: torch.Tensor, *args: Any) ->
 
 def register() -> None:
     """Registers how convolutions lie, which PyTorch's own devices decide by their libraries."""
-    private.register_fake("convolution", _fake_convolution)
-    private.register_fake("convolution_backward", _fake_convolution_backward)
+    dispatcher.register_fake("convolution", _fake_convolution)
+    dispatcher.register_fake("convolution_backward", _fake_convolution_backward)

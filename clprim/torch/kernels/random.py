@@ -11,7 +11,7 @@ import torch
 from clprim import random
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
-from clprim.torch import private
+from clprim.torch import dispatcher
 from clprim.torch.copying import copy_into
 from clprim.torch.kernels.elementwise import apply, promoted
 from clprim.torch.layout import format_of, seldom
@@ -40,18 +40,18 @@ def _fills(name: str, expr: str, *defaults: float) -> None:
                 apply(expr, *map(float, given), kind=x.dtype, out=array_of(x))
         return x
 
-    private.register_kernel(name, fill)
+    dispatcher.register_kernel(name, fill)
 
 
 def register() -> None:
     """Registers what fills tensors in place."""
-    private.register_kernel("uniform_", _uniform)
+    dispatcher.register_kernel("uniform_", _uniform)
     _fills("normal_", "fma((typeof_y0){b}, (typeof_y0)randn(), (typeof_y0){a})", 0.0, 1.0)
     _fills("exponential_", "-log1p(-rand()) / {a}", 1.0)
-    private.register_kernel("random_.from", _between)
-    private.register_kernel("random_.to", _below)
-    private.register_kernel("random_", _any)
-    private.register_kernel("randperm.generator_out", _permutation)
+    dispatcher.register_kernel("random_.from", _between)
+    dispatcher.register_kernel("random_.to", _below)
+    dispatcher.register_kernel("random_", _any)
+    dispatcher.register_kernel("randperm.generator_out", _permutation)
 
 
 def _uniform(

@@ -16,7 +16,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.ops.recurrent.cells import CELLS, columns
 from clprim.primitives.pointwise import Pointwise
-from clprim.torch import private
+from clprim.torch import dispatcher
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
@@ -110,6 +110,6 @@ def _gru_of_parts(
 
 def register() -> None:
     """Registers what cells are made of where they hand on tangents."""
-    private.compose_with_tangents(
+    dispatcher.compose_with_tangents(
         {"_thnn_fused_lstm_cell": _lstm_of_parts, "_thnn_fused_gru_cell": _gru_of_parts}
     )

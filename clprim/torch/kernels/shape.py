@@ -9,7 +9,7 @@ import torch
 
 from clprim import ops
 from clprim.arrays.array import Array
-from clprim.torch import private
+from clprim.torch import dispatcher
 from clprim.torch.agreeing import family
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import promoted
@@ -71,7 +71,7 @@ def _fake_padding_gradient(_: Any, grad: torch.Tensor, x: torch.Tensor, *rest: A
 def register() -> None:
     """Registers how the gradients of paddings lie, where PyTorch's own say it only on the CPU."""
     for dimensions in (2, 3):
-        private.register_fake(f"replication_pad{dimensions}d_backward", _fake_padding_gradient)
+        dispatcher.register_fake(f"replication_pad{dimensions}d_backward", _fake_padding_gradient)
 
 
 @kernel("gather", lies=contiguous)

@@ -19,6 +19,7 @@ from clprim.ops.norm.moments import flat_view, moments
 from clprim.primitives.reduction import Reduction
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply
+from clprim.torch.layout import seldom
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -59,43 +60,29 @@ def _statistics(x: Array, eps: float) -> Any:
     return mean, invstd
 
 
-@kernel("batch_norm_gather_stats_with_counts")
-def _gather(
-    x: Array,
-    mean: Array,
-    invstd: Array,
-    running_mean: Array | None,
-    running_var: Array | None,
-    momentum: float,
-    eps: float,
-    counts: Array,
-) -> Any:
-    found = _merged(mean.dtype)(mean, invstd, counts.reshape(-1, 1), eps, axis=0)
-    for running, batch in ((running_mean, found[0]), (running_var, found[2])):
+@kernel("batch_norm_gather_stats_with_counts", named=True)
+def _gather(a: Any) -> Any:
+    return _gathered(a, a.counts.reshape(-1, 1))
+
+
+@kernel("batch_norm_gather_stats", named=True)
+def _gather_of_equal_parts(a: Any) -> Any:
+    return _gathered(a, full((a.mean.shape[0], 1), a.count, a.mean.dtype))
+
+
+def _gathered(a: Any, counts: Array) -> Any:
+    found = _merged(a.mean.dtype)(a.mean, a.invstd, counts, a.eps, axis=0)
+    for running, batch in ((a.running_mean, found[0]), (a.running_var, found[2])):
         if running is not None:
             expr = "{a} + ({b} - {a}) * {c}"
-            apply(expr, running, batch, momentum, kind=kind_of(running.dtype), out=running)
+            apply(expr, running, batch, a.momentum, kind=kind_of(running.dtype), out=running)
     return found[:2]
 
 
-@kernel("batch_norm_gather_stats")
-def _gather_of_equal_parts(x: Array, mean: Array, invstd: Array, *running: Any) -> Any:
-    *rest, count = running
-    return _gather(x, mean, invstd, *rest, full((mean.shape[0],), count, mean.dtype))
-
-
-@kernel("batch_norm_elemt", out=True)
-def _normalize(
-    x: Array,
-    weight: Array | None,
-    bias: Array | None,
-    mean: Array,
-    invstd: Array,
-    eps: float,
-    *,
-    out: Array | None = None,
-) -> Any:
-    vectors = [channel_view(v, x.ndim) for v in (mean, invstd)]
+@kernel("batch_norm_elemt", lies=seldom, named=True)
+def _normalize(a: Any) -> Any:
+    x, weight, bias = a.input, a.weight, a.bias
+    vectors = [channel_view(v, x.ndim) for v in (a.mean, a.invstd)]
     # Rounded as in a batch norm that computes its statistics.
     expr = "({a} - {b}) * {c}" if weight is None else "({a} - {b}) * ({c} * {d})"
     for vector in (weight, bias):
@@ -103,49 +90,32 @@ def _normalize(
             if vector is bias:
                 expr = f"{expr} + {{{'abcde'[len(vectors) + 1]}}}"
             vectors.append(channel_view(vector, x.ndim))
-    return apply(expr, x, *vectors, kind=kind_of(x.dtype), out=out)
+    return apply(expr, x, *vectors, kind=kind_of(x.dtype))
 
 
-@kernel("batch_norm_backward_reduce")
-def _sums_of_gradients(
-    grad: Array,
-    x: Array,
-    mean: Array,
-    invstd: Array,
-    weight: Array | None,
-    input_g: bool,
-    weight_g: bool,
-    bias_g: bool,
-) -> Any:
+@kernel("batch_norm_backward_reduce", named=True)
+def _sums_of_gradients(a: Any) -> Any:
+    x, mean = a.input, a.mean
     axes = reduced_axes(x.ndim)
     center = channel_view(mean, x.ndim)
-    found = parameter_sums(mean.dtype)(grad, x, center, axis=axes, keepdims=True)
+    found = parameter_sums(mean.dtype)(a.grad_out, x, center, axis=axes, keepdims=True)
     of_grad, of_products = (flat_view(array, axes) for array in found)
-    kind = kind_of((mean if weight is None else weight).dtype)
+    kind = kind_of((mean if a.weight is None else a.weight).dtype)
     return (
-        of_grad if input_g else None,
-        of_products if input_g else None,
-        apply("{a} * {b}", of_products, invstd, kind=kind) if weight_g else None,
-        cast(of_grad, kind) if bias_g else None,
+        of_grad if a.input_g else None,
+        of_products if a.input_g else None,
+        apply("{a} * {b}", of_products, a.invstd, kind=kind) if a.weight_g else None,
+        cast(of_grad, kind) if a.bias_g else None,
     )
 
 
-@kernel("batch_norm_backward_elemt")
-def _gradient(
-    grad: Array,
-    x: Array,
-    mean: Array,
-    invstd: Array,
-    weight: Array | None,
-    sum_dy: Array,
-    sum_dy_xmu: Array,
-    count: Array,
-) -> Any:
-    kind = kind_of(mean.dtype)
-    total = ops.sum(cast(count, kind))
-    slope = apply("{a} * {b} * {b} / {c}", sum_dy_xmu, invstd, total, kind=kind)
-    level = apply("{a} / {b}", sum_dy, total, kind=kind)
-    scale = invstd if weight is None else apply("{a} * {b}", invstd, weight, kind=kind)
-    vectors = [channel_view(v, x.ndim) for v in (level, mean, slope, scale)]
+@kernel("batch_norm_backward_elemt", named=True)
+def _gradient(a: Any) -> Any:
+    kind, invstd, x = kind_of(a.mean.dtype), a.invstd, a.input
+    total = ops.sum(cast(a.count, kind))
+    slope = apply("{a} * {b} * {b} / {c}", a.sum_dy_xmu, invstd, total, kind=kind)
+    level = apply("{a} / {b}", a.sum_dy, total, kind=kind)
+    scale = invstd if a.weight is None else apply("{a} * {b}", invstd, a.weight, kind=kind)
+    vectors = [channel_view(v, x.ndim) for v in (level, a.mean, slope, scale)]
     expr = "({a} - {c} - ({b} - {d}) * {e}) * {f}"
-    return apply(expr, grad, x, *vectors, kind=kind_of(x.dtype))
+    return apply(expr, a.grad_out, x, *vectors, kind=kind_of(x.dtype))
