@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from clprim.errors import DefinitionError
 from clprim.language.definition import ReductionDefinition
 from clprim.language.gradient.by_hand import HandWritten
-from clprim.language.gradient.derive import Derivation, refused, start, terms_of
+from clprim.language.gradient.derive import Derivation, refused
 from clprim.language.gradient.reverse import Reverse
 from clprim.language.gradient.simplify import Algebra
-from clprim.language.gradient.steps import classify, elements_in
+from clprim.language.gradient.steps import Accumulated
 from clprim.language.gradient.terms import Term, Terms, below
 from clprim.language.gradient.trials import Kept
 from clprim.language.gradient.values import Refusal
@@ -81,63 +82,21 @@ def shares(
     return [(weight, share), (exponent, algebra.mul(share, weight))]
 
 
-class _Fold:
+class _Fold(Accumulated):
     def __init__(
         self, definition: ReductionDefinition, real: str, ctypes: Mapping[str, str], lenient: bool
     ) -> None:
         self.definition = definition
-        self.names = [f"reduce_y{n}" for n in range(definition.partials)]
-        values = [f"y{n}" for n in range(max(definition.values, definition.results))]
-        numbered = range(len(self.names))
-        partials = {
-            name: "long" if n in definition.positions else real for n, name in enumerate(self.names)
-        }
-        types = {**ctypes, **partials, **dict.fromkeys(values, real)}
-        leaves = [*ctypes.items(), ("index", "long"), ("reduce_item", "long"), ("count", "long")]
-        leaves += [(f"gy{n}", real) for n in range(definition.results)]
-        leaves += [(f"{end}_{name}", kind) for name, kind in partials.items() for end in _ENDS]
-        leaves += [(f"{family}{n}", real) for n in numbered for family in _FAMILIES]
-        leaves += partials.items()
-        run = start(definition.expr.preamble, real, types, leaves)
-        run.lenient = lenient
-        self.run, self.algebra, self.types = run, Algebra(run.terms), types
-        self.partials = [self.run.leaf(name) for name in self.names]
-        # The start of a partial, the value of an element, the step from one to the next.
-        self.assign(self.names, types)
-        terms_of(run, definition.init)
-        starts = [self.held(name) for name in self.names]
-        self.assign(values, types)
-        terms_of(run, definition.expr)
-        elements = [self.held(f"y{n}") for n in range(definition.values)]
-        for name, leaf in zip(self.names, self.partials, strict=True):
-            run.cells[name] = leaf
-        terms_of(run, definition.step)
-        updates = [self.held(name) for name in self.names]
-        known = [term for term in elements if term is not None and term.real]
-        known += [self.run.leaf(f"x{n}") for n in range(definition.inputs)]
-        plain = [update for update in updates if update is not None]
-        unique = list(dict.fromkeys([*known, *elements_in(plain, self.partials)]))
-        self.kept = classify(run.terms, starts, plain, unique, self.partials)
-        # The results.
+        names = [f"y{n}" for n in range(definition.results)]
+        leaves = [*ctypes.items(), ("count", "long"), *((f"g{name}", real) for name in names)]
+        leaves += [(f"{f}{n}", real) for n in range(definition.partials) for f in _FAMILIES]
+        types = {**ctypes, **dict.fromkeys(names, real)}
+        inputs = [f"x{n}" for n in range(definition.inputs)]
+        how: Any = {"real": real, "lenient": lenient}
+        super().__init__(definition, definition.positions, types, leaves, inputs, **how)
         self.results = list(self.partials)
         if definition.finalize is not None:
-            for name, leaf in zip(self.names, self.partials, strict=True):
-                run.cells[name] = leaf
-            results = [f"y{n}" for n in range(definition.results)]
-            self.assign(results, types)
-            terms_of(run, definition.finalize)
-            found = [self.held(name) for name in results]
-            self.results = [term for term in found if term is not None]
-
-    def assign(self, names: Sequence[str], types: Mapping[str, str]) -> None:
-        """Lets a snippet assign these."""
-        for name in names:
-            self.run.target(name, types[name])
-            self.run.cells[name] = None
-
-    def held(self, name: str) -> Term | None:
-        found = self.run.cells[name]
-        return found if isinstance(found, Term) else None
+            self.results = [t for t in self.ran(definition.finalize, names) if t is not None]
 
     def gradients(self, grads: Sequence[str], wrt: Sequence[str]) -> Folded:
         """All of it."""
@@ -202,24 +161,7 @@ class _Fold:
                     parts.append((elements[0], passed(n, algebra.div(g, self.run.leaf("count")))))
                 case "product":
                     taken[f"e{n}"] = elements[0]
-                    rest, zeros, nulls, a, b, c = (
-                        self.run.leaf(f"{name}{n}")
-                        for name in ("rest", "zeros", "nulls", "ay", "by", "cy")
-                    )
-                    product, zero, element = algebra.mul(g, rest), algebra.zero, elements[0]
-                    none, alone, two = (
-                        make("==", (zeros, algebra.number(k)), "int") for k in (0.0, 1.0, 2.0)
-                    )
-                    # The sum of the elements that are 0 stands for one that is alone, or for the
-                    # other of two: it is 0, but its slope is that of the product.
-                    one = algebra.select(alone, algebra.mul(product, nulls), zero)
-                    outputs[f"ay{n}"] = algebra.select(none, product, one)
-                    outputs[f"by{n}"] = algebra.select(alone, product, zero)
-                    outputs[f"cy{n}"] = algebra.select(two, product, zero)
-                    is_zero = make("==", (element, zero), "int")
-                    other = algebra.add(b, algebra.mul(c, algebra.sub(nulls, element)))
-                    share = algebra.select(is_zero, other, algebra.div(a, element))
-                    parts.append((element, share))
+                    parts.append((elements[0], self.of_product(n, elements[0], g, outputs)))
                 case "max" | "min":
                     taken[f"e{n}"] = elements[0]
                     outputs[f"ay{n}"] = algebra.div(g, self.run.leaf(f"ties{n}"))
@@ -240,6 +182,23 @@ class _Fold:
                 case _:
                     raise self.not_understood(n)
         return outputs, parts, taken
+
+    def of_product(self, n: int, element: Term, g: Term, outputs: dict[str, Term]) -> Term:
+        """What a product hands to an element, of which as many as three cases differ by zeros."""
+        algebra, make = self.algebra, self.run.terms.make
+        families = ("rest", "zeros", "nulls", "ay", "by", "cy")
+        rest, zeros, nulls, a, b, c = (self.run.leaf(f"{name}{n}") for name in families)
+        product, zero = algebra.mul(g, rest), algebra.zero
+        none, alone, two = (make("==", (zeros, algebra.number(k)), "int") for k in (0.0, 1.0, 2.0))
+        # The sum of the elements that are 0 stands for one that is alone, or for the other of two:
+        # it is 0, but its slope is that of the product.
+        one = algebra.select(alone, algebra.mul(product, nulls), zero)
+        outputs[f"ay{n}"] = algebra.select(none, product, one)
+        outputs[f"by{n}"] = algebra.select(alone, product, zero)
+        outputs[f"cy{n}"] = algebra.select(two, product, zero)
+        is_zero = make("==", (element, zero), "int")
+        other = algebra.add(b, algebra.mul(c, algebra.sub(nulls, element)))
+        return algebra.select(is_zero, other, algebra.div(a, element))
 
     def is_short(self, term: Term) -> bool:
         """Whether an element may compute it for itself."""
@@ -267,7 +226,6 @@ class _Fold:
         )
 
 
-_ENDS = ("lowest", "highest")
 #: What results hand to elements, and what was counted of these: ties, zeros and their sum, the
 #: product of others.
 _FAMILIES = ("ay", "by", "cy", "ties", "zeros", "nulls", "rest")

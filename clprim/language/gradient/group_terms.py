@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from clprim.language.gradient.derive import start, terms_of
 from clprim.language.gradient.monomials import Monomial, Monomials, exchanged
-from clprim.language.gradient.simplify import Algebra
-from clprim.language.gradient.steps import classify, elements_in
+from clprim.language.gradient.steps import Accumulated
 from clprim.language.gradient.terms import Term, below
 from clprim.language.gradient.trials import recognised
 from clprim.language.grouped import GroupedDefinition
 
 
-class GroupTerms:
+class GroupTerms(Accumulated):
     """The terms of a `Grouped`: partials, values of the group, results."""
 
     def __init__(
@@ -29,51 +27,29 @@ class GroupTerms:
         self.definition, self.saves = definition, saves
         self.grads: Sequence[str] = ()
         self.before = False
-        taken = definition.taken
-        positions = definition.reduction.definition.positions
-        kinds = {f"reduce_y{n}": "long" if n in positions else real for n in range(taken.partials)}
-        elements = [f"y{n}" for n in range(max(taken.values, definition.results))]
+        elements = [f"y{n}" for n in range(definition.results)]
         values = [f"group_y{n}" for n in range(definition.group_values)]
-        types = {**ctypes, **kinds, **dict.fromkeys([*elements, *values], real)}
-        leaves = [*ctypes.items(), ("index", "long"), ("reduce_item", "long"), ("count", real)]
-        leaves += [(f"gy{n}", real) for n in range(definition.results)]
-        leaves += [(f"{end}_{n}", kind) for n, kind in kinds.items() for end in _ENDS]
-        leaves += [*kinds.items(), *((v, real) for v in values)]
-        run = start(taken.expr.preamble, real, types, leaves)
-        run.lenient = lenient
-        self.run, self.types, self.algebra = run, types, Algebra(run.terms)
-        self.monomials = Monomials(self.algebra)
+        leaves = [*ctypes.items(), ("count", real), *((f"g{name}", real) for name in elements)]
+        leaves += [(v, real) for v in values]
         self.once = {f"x{n}" for n in definition.finalized} | {*once}
+        inputs = [x for n in range(definition.inputs) if (x := f"x{n}") not in self.once]
+        types = {**ctypes, **dict.fromkeys([*elements, *values], real)}
+        positions, how = definition.reduction.definition.positions, {"lenient": lenient}
+        super().__init__(definition.taken, positions, types, leaves, inputs, real=real, **how)
+        self.monomials = Monomials(self.algebra)
         self.count = self.run.leaf("count")
-        self.partials = [self.run.leaf(name) for name in kinds]
         self.values = [self.run.leaf(name) for name in values]
-        starts = self.ran(taken.init, list(kinds))
-        self.taken = [t for t in self.ran(taken.expr, elements[: taken.values]) if t is not None]
-        for name, leaf in zip(kinds, self.partials, strict=True):
-            run.cells[name] = leaf
-        updates = self.ran(taken.step, list(kinds), fresh=False)
-        known = [t for t in self.taken if t.real]
-        inputs = [f"x{n}" for n in range(definition.inputs)]
-        known += [self.run.leaf(name) for name in inputs if name not in self.once]
-        plain = [update for update in updates if update is not None]
-        known = list(dict.fromkeys([*known, *elements_in(plain, self.partials)]))
-        self.kept = classify(run.terms, starts, plain, known, self.partials)
-        for name, leaf in zip(kinds, self.partials, strict=True):
-            run.cells[name] = leaf
-        found = self.ran(definition.finalize, values)
-        whole = [t for t in found if t is not None]
+        whole = [t for t in self.ran(definition.finalize, values) if t is not None]
         self.finalized = [_plain(t) for t in whole]
         # Means and variances are known as such, whatever they are computed from.
         self.statistics: dict[Term, tuple[str, Term, Term]] = {}
         self.defined: dict[Term, Term] = {}
-        stand = recognised(starts, plain, known, self.partials, self.finalized, self.once)
-        self.recognise(stand)
+        self.recognise(recognised(self.step, self.finalized, self.once))
         standing = {term: leaf for leaf, term in self.defined.items()}
         for leaf, term in zip(self.values, whole, strict=True):
             self.defined[leaf] = exchanged(self.algebra, term, standing)
-        for name, leaf in zip(values, self.values, strict=True):
-            run.cells[name] = leaf
-        self.results = self.ran(definition.each, elements[: definition.results])
+        self.run.cells.update(zip(values, self.values, strict=True))
+        self.results = self.ran(definition.each, elements)
         self.sums: dict[Term, Term] = {}
         self.parts: dict[Term, Term] = {}
         self.instead: dict[Term, Term] = {}
@@ -82,18 +58,6 @@ class GroupTerms:
             self.stands_for(leaf, term)
         same = self.monomials.same
         same |= {exchanged(self.algebra, t, self.instead): m for t, m in same.items()}
-
-    # What the snippets compute
-
-    def ran(self, snippet: Any, names: Sequence[str], *, fresh: bool = True) -> list[Term | None]:
-        """Runs a snippet; returns what it assigned to these names."""
-        for name in names:
-            self.run.target(name, self.types[name])
-            if fresh:
-                self.run.cells[name] = None
-        terms_of(self.run, snippet)
-        found = [self.run.cells[name] for name in names]
-        return [term if isinstance(term, Term) else None for term in found]
 
     def recognise(self, found: Mapping[Term, Sequence[Any]]) -> None:
         """Gives leaves to a mean and a variance that values of the group are computed from.
@@ -166,5 +130,4 @@ def _plain(term: Term) -> Term:
     return term
 
 
-_ENDS = ("lowest", "highest")
 _PLACES = frozenset(["index", "reduce_item"])

@@ -9,21 +9,71 @@ and in every trial, its derivative is that statistic's. Everything else is refus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any
 
+from clprim.language.definition import Accumulation, ReductionDefinition
+from clprim.language.gradient.derive import start, terms_of
 from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term, Terms, below
-from clprim.language.gradient.trials import Kept, tried
+from clprim.language.gradient.trials import Kept, Step, tried
 
 
-def classify(
-    terms: Terms,
-    starts: Sequence[Term | None],
-    updates: Sequence[Term],
-    values: Sequence[Term],
-    partials: Sequence[Term],
-) -> list[Kept]:
+class Accumulated:
+    """The snippets that take elements into partials, run on terms, and what partials keep."""
+
+    def __init__(
+        self,
+        taken: Accumulation | ReductionDefinition,
+        positions: Container[int],
+        types: Mapping[str, str],
+        leaves: Sequence[tuple[str, str]],
+        inputs: Iterable[str],
+        *,
+        real: str,
+        lenient: bool,
+    ) -> None:
+        kinds = {f"reduce_y{n}": "long" if n in positions else real for n in range(taken.partials)}
+        elements = [f"y{n}" for n in range(taken.values)]
+        ends = [(f"{end}_{n}", kind) for n, kind in kinds.items() for end in _ENDS]
+        first = [("index", "long"), ("reduce_item", "long")]
+        self.types = {**dict.fromkeys(elements, real), **types, **kinds}
+        every = [*first, *ends, *leaves, *kinds.items()]
+        self.run = start(taken.expr.preamble, real, self.types, every)
+        self.run.lenient = lenient
+        self.algebra, self.names = Algebra(self.run.terms), list(kinds)
+        self.partials = [self.run.leaf(name) for name in kinds]
+        starts = self.ran(taken.init, self.names)
+        self.taken = [t for t in self.ran(taken.expr, elements) if t is not None]
+        self.begin()
+        updates = [t for t in self.ran(taken.step, self.names, fresh=False) if t is not None]
+        known = [t for t in self.taken if t.real] + [self.run.leaf(name) for name in inputs]
+        known = list(dict.fromkeys([*known, *_elements_in(updates, self.partials)]))
+        self.step = Step(starts, updates, known, self.partials)
+        self.kept = _classified(self.run.terms, self.step)
+        self.begin()
+
+    def begin(self) -> None:
+        """Lets partials be what they are named."""
+        self.run.cells.update(zip(self.names, self.partials, strict=True))
+
+    def ran(self, snippet: Any, names: Sequence[str], *, fresh: bool = True) -> list[Term | None]:
+        """Runs a snippet; returns what it assigned to these names."""
+        for name in names:
+            self.run.target(name, self.types[name])
+            if fresh:
+                self.run.cells[name] = None
+        terms_of(self.run, snippet)
+        found = [self.run.cells[name] for name in names]
+        return [term if isinstance(term, Term) else None for term in found]
+
+
+_ENDS = ("lowest", "highest")
+
+
+def _classified(terms: Terms, step: Step) -> list[Kept]:
     """Returns what every partial keeps."""
+    updates, partials = step.updates, step.partials
     forms = _Forms(terms, partials)
     found = [forms.kept(update, partial) for update, partial in zip(updates, partials, strict=True)]
     forms.winners(updates, found)
@@ -31,10 +81,9 @@ def classify(
         if kept.kind == "unknown" and _counts(update, partials[n]):
             found[n] = Kept("count")
     if any(kept.kind == "unknown" for kept in found):
-        statistics = tried(starts, updates, values, partials)
         found = [
             t if k.kind == "unknown" and t is not None else k
-            for k, t in zip(found, statistics, strict=True)
+            for k, t in zip(found, tried(step), strict=True)
         ]
     return found
 
@@ -52,60 +101,38 @@ class _Forms:
 
     def kept(self, update: Term, own: Term) -> Kept:
         """What one partial keeps, by itself."""
-        element = self.added(update, own)
-        if element is not None:
-            return Kept("sum", (element,))
-        element = self.multiplied(update, own)
-        if element is not None:
-            return Kept("product", (element,))
+        for kind, sign in (("sum", "+"), ("product", "*")):
+            element = self.beside(update, own, sign)
+            if element is not None:
+                return Kept(kind, (element,))
         return self.extreme(update, own) or Kept("unknown")
 
-    def added(self, update: Term, own: Term) -> Term | None:
-        """E of ``own + E``."""
-        algebra = self.algebra
+    def beside(self, update: Term, own: Term, sign: str) -> Term | None:
+        """E of ``own + E`` or of ``own * E``."""
+        algebra, adds = self.algebra, sign == "+"
         if update is own:
-            return algebra.zero
+            return algebra.zero if adds else algebra.one
+        join, part = (algebra.add, algebra.sub) if adds else (algebra.mul, algebra.div)
         match update.op:
-            case "+":
+            case op if op == sign:
                 a, b = update.args
                 for one, other in ((a, b), (b, a)):
                     if self.free(other):
-                        rest = self.added(one, own)
-                        return None if rest is None else algebra.add(rest, other)
-            case "-" if self.free(update.args[1]):
-                rest = self.added(update.args[0], own)
-                return None if rest is None else algebra.sub(rest, update.args[1])
+                        rest = self.beside(one, own, sign)
+                        return None if rest is None else join(rest, other)
+            case "-" | "/" as op if adds == (op == "-") and self.free(update.args[1]):
+                rest = self.beside(update.args[0], own, sign)
+                return None if rest is None else part(rest, update.args[1])
             case "?:" if self.free(update.args[0]):
-                a_, b_ = (self.added(arm, own) for arm in update.args[1:])
+                a_, b_ = (self.beside(arm, own, sign) for arm in update.args[1:])
                 if a_ is not None and b_ is not None:
                     return algebra.select(update.args[0], a_, b_)
-            case "call" if update.text in ("fma", "mad"):
+            case "call" if adds and update.text in ("fma", "mad"):
                 a, b, c = update.args
-                rest = self.added(c, own) if self.free(a) and self.free(b) else None
+                rest = self.beside(c, own, sign) if self.free(a) and self.free(b) else None
                 return None if rest is None else algebra.add(rest, algebra.mul(a, b))
-            case "cast" if update.real:
-                return self.added(update.args[0], own)
-        return None
-
-    def multiplied(self, update: Term, own: Term) -> Term | None:
-        """E of ``own * E``."""
-        algebra = self.algebra
-        if update is own:
-            return algebra.one
-        match update.op:
-            case "*":
-                a, b = update.args
-                for one, other in ((a, b), (b, a)):
-                    if self.free(other):
-                        rest = self.multiplied(one, own)
-                        return None if rest is None else algebra.mul(rest, other)
-            case "/" if self.free(update.args[1]):
-                rest = self.multiplied(update.args[0], own)
-                return None if rest is None else algebra.div(rest, update.args[1])
-            case "?:" if self.free(update.args[0]):
-                a_, b_ = (self.multiplied(arm, own) for arm in update.args[1:])
-                if a_ is not None and b_ is not None:
-                    return algebra.select(update.args[0], a_, b_)
+            case "cast" if adds and update.real:
+                return self.beside(update.args[0], own, sign)
         return None
 
     def extreme(self, update: Term, own: Term) -> Kept | None:
@@ -158,7 +185,7 @@ class _Forms:
                 found[n] = Kept(kind, (plain if position else mine,), (decider,))
 
 
-def elements_in(updates: Sequence[Term], partials: Sequence[Term]) -> list[Term]:
+def _elements_in(updates: Sequence[Term], partials: Sequence[Term]) -> list[Term]:
     """Returns the longest terms of an element alone that steps are made of."""
     own = frozenset(partials)
     free: dict[Term, bool] = {}

@@ -10,6 +10,7 @@ import math
 import random
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from clprim.language.gradient.evaluate import Unknown, evaluate
 from clprim.language.gradient.terms import Term, below
@@ -26,24 +27,30 @@ class Kept:
     of: tuple[int, ...] = field(default=())
 
 
-def tried(
-    starts: Sequence[Term | None],
-    updates: Sequence[Term],
-    values: Sequence[Term],
-    partials: Sequence[Term],
-) -> list[Kept | None]:
+class Step(NamedTuple):
+    """Partials at first, what an element makes of them, terms of the element, and the partials."""
+
+    starts: Sequence[Term | None]
+    updates: Sequence[Term]
+    values: Sequence[Term]
+    partials: Sequence[Term]
+
+    def names(self, roots: Sequence[Term] = ()) -> list[str]:
+        """All that it reads beside partials, and what some terms read."""
+        found = {t.text for t in below([*self.updates, *self.values, *roots]) if t.op == "name"}
+        return sorted(found - {p.text for p in self.partials})
+
+
+def tried(step: Step) -> list[Kept | None]:
     """What partials keep, by what becomes of random numbers."""
-    nothing: list[Kept | None] = [None] * len(partials)
-    if any(start is None for start in starts):
+    nothing: list[Kept | None] = [None] * len(step.partials)
+    if any(start is None for start in step.starts):
         return nothing
-    draw = random.Random(20)
-    names = sorted(
-        {t.text for t in below([*updates, *values]) if t.op == "name" and t not in partials}
-    )
+    draw, names = random.Random(20), step.names()
     left: list[list[Kept]] | None = None
     for _ in range(_TRIALS):
         try:
-            found = _trial(draw, names, starts, updates, values, partials)
+            found = _trial(draw, names, step)
         except Unknown:
             return nothing
         if left is None:
@@ -54,17 +61,10 @@ def tried(
     return [kept[0] if kept else None for kept in left]
 
 
-def _trial(
-    draw: random.Random,
-    names: Sequence[str],
-    starts: Sequence[Term | None],
-    updates: Sequence[Term],
-    values: Sequence[Term],
-    partials: Sequence[Term],
-) -> list[list[Kept]]:
+def _trial(draw: random.Random, names: Sequence[str], step: Step) -> list[list[Kept]]:
     """One sequence of elements: the statistics that every partial may be."""
-    columns, state, _ = _run(draw, names, starts, updates, values, partials)
-    known = list(_statistics(values, columns))
+    columns, state, _ = _run(draw, names, step)
+    known = list(_statistics(step.values, columns))
     found = [
         [kept for kept, right in known if abs(value - right) <= _CLOSE * _size(right)]
         for value in state
@@ -74,23 +74,17 @@ def _trial(
 
 
 def _run(
-    draw: random.Random,
-    names: Sequence[str],
-    starts: Sequence[Term | None],
-    updates: Sequence[Term],
-    values: Sequence[Term],
-    partials: Sequence[Term],
-    once: Container[str] = (),
+    draw: random.Random, names: Sequence[str], step: Step, once: Container[str] = ()
 ) -> tuple[list[tuple[float, ...]], list[float], dict[str, float]]:
     """Takes random elements: what they computed, the partials then, and names that stayed.
 
     ``once`` are names of one value a group, as numbers ``w0`` are.
     """
     fixed = {name: draw.uniform(0.5, 2) for name in names if name[0] == "w" or name in once}
-    for n in range(len(partials)):
+    for n in range(len(step.partials)):
         fixed |= {f"lowest_reduce_y{n}": -math.inf, f"highest_reduce_y{n}": math.inf}
     fixed |= {"FLT_MAX": 3.4e38, "MAXFLOAT": 3.4e38}
-    state = evaluate([s for s in starts if s is not None], fixed)
+    state = evaluate([s for s in step.starts if s is not None], fixed)
     rows: list[list[float]] = []
     for item in range(_ELEMENTS):
         leaves = {
@@ -103,42 +97,31 @@ def _run(
         }
         if any("(" in name for name in leaves):  # coord(0)
             raise Unknown
-        leaves |= {p.text: v for p, v in zip(partials, state, strict=True)}
-        rows.append(evaluate(list(values), leaves))
-        state = evaluate(list(updates), leaves)
+        leaves |= {p.text: v for p, v in zip(step.partials, state, strict=True)}
+        rows.append(evaluate(list(step.values), leaves))
+        state = evaluate(list(step.updates), leaves)
     return list(zip(*rows, strict=True)), state, fixed
 
 
-def recognised(
-    starts: Sequence[Term | None],
-    updates: Sequence[Term],
-    values: Sequence[Term],
-    partials: Sequence[Term],
-    roots: Sequence[Term],
-    once: Container[str],
-) -> dict[Term, list[Kept]]:
+def recognised(step: Step, roots: Sequence[Term], once: Container[str]) -> dict[Term, list[Kept]]:
     """Returns the terms of a group's values that are the mean or the variance of an element's.
 
     They are known by trying them out, as steps are. Sums of distances from any origin, and of
     their squares, are among what they may be made of.
     """
     made = [t for t in below(roots) if t.real and t.args]
-    names = sorted(
-        {t.text for t in below([*updates, *values, *roots]) if t.op == "name"}
-        - {p.text for p in partials}
-    )
-    draw = random.Random(21)
+    draw, names = random.Random(21), step.names(roots)
     found: dict[Term, list[Kept]] | None = None
-    for _ in range(_TRIALS if None not in starts else 0):
+    for _ in range(_TRIALS if None not in step.starts else 0):
         try:
-            columns, state, fixed = _run(draw, names, starts, updates, values, partials, once)
+            columns, state, fixed = _run(draw, names, step, once)
             leaves = fixed | {"count": float(_ELEMENTS)}
-            leaves |= {p.text: v for p, v in zip(partials, state, strict=True)}
+            leaves |= {p.text: v for p, v in zip(step.partials, state, strict=True)}
             results = evaluate(made, leaves)
         except Unknown:
             return {}
         known: list[tuple[Kept, float]] = []
-        for term, column in zip(values, columns, strict=True):
+        for term, column in zip(step.values, columns, strict=True):
             mean = math.fsum(column) / _ELEMENTS
             square = math.fsum((a - mean) ** 2 for a in column) / _ELEMENTS
             known += [(Kept("mean", (term,)), mean), (Kept("variance", (term,)), square)]
