@@ -32,7 +32,7 @@ from clprim.language.tree import (
     fold,
 )
 
-_COMPARISONS = frozenset("< > <= >= == !=".split())
+COMPARISONS = frozenset("< > <= >= == !=".split())
 _LOGIC = frozenset(["&&", "||"])
 _ARITHMETIC = frozenset("+ - * / & | ^".split())
 _FLOAT_CONSTANTS = re.compile(r"(INFINITY|NAN|MAXFLOAT|FLT_(MAX|MIN|EPSILON)|M_\w+_F)$")
@@ -46,7 +46,7 @@ class _Kind(Enum):
     MASK = "a comparison: 1 for a scalar, -1 in a vector, so only a condition may hold it"
 
 
-class _Differs(Exception):  # noqa: N818 — an answer, not an error
+class Differs(Exception):  # noqa: N818 — an answer, not an error
     """A vector would compute something else than its components."""
 
 
@@ -59,19 +59,19 @@ def is_componentwise(*snippets: Snippet) -> bool:
     try:
         for snippet in snippets:
             local: set[str] = set()
-            _require(not snippet.dims)
+            require(not snippet.dims)
             own = snippet.preamble.names & BUILTINS  # the preamble may have a max of its own
-            _require(not any(token.text in own for token in snippet.tokens))
+            require(not any(token.text in own for token in snippet.tokens))
             for statement in flat(snippet.statements):
                 match statement:
                     case Declare(Type(text), variables) if _is_operands(text):
                         for variable in variables:
                             local.add(_declared(variable, local))
                     case Evaluate(Assign(Name(), op, value)) if op not in ("<<=", ">>=", "%="):
-                        _require(_kind(value, local) is not _Kind.MASK)
+                        require(_kind(value, local) is not _Kind.MASK)
                     case _:
                         return False
-    except _Differs:
+    except Differs:
         return False
     return True
 
@@ -79,9 +79,9 @@ def is_componentwise(*snippets: Snippet) -> bool:
 def _declared(variable: Node, local: set[str]) -> str:
     match variable:
         case Variable(name, (), value, "") if value is not None:
-            _require(_kind(value, local) is not _Kind.MASK)
+            require(_kind(value, local) is not _Kind.MASK)
             return name
-    raise _Differs
+    raise Differs
 
 
 def _is_operands(type_name: str) -> bool:
@@ -100,9 +100,10 @@ def needs_float(*snippets: Snippet) -> bool:
     )
 
 
-def _require(condition: bool) -> None:
+def require(condition: bool) -> None:
+    """Refuses a snippet that is not known to agree."""
     if not condition:
-        raise _Differs
+        raise Differs
 
 
 def _kind(value: Expr, local: set[str]) -> _Kind:
@@ -114,43 +115,43 @@ def _kind_of(node: Node, given: list[_Kind], local: set[str]) -> _Kind:
     kinds = {*given}
     match node:
         case Number(text):
-            _require(bool(_PLAIN_INTEGER.match(text) or _PLAIN_FLOAT.match(text)))
+            require(bool(_PLAIN_INTEGER.match(text) or _PLAIN_FLOAT.match(text)))
             return _Kind.SCALAR
         case Name(text):
             if operand_number(text, "w") is not None or _FLOAT_CONSTANTS.match(text):
                 return _Kind.SCALAR
             vectors = ("x", "y", "reduce_y", "scan_y", "other_y", "group_y")
-            _require(text in local or any(operand_number(text, f) is not None for f in vectors))
+            require(text in local or any(operand_number(text, f) is not None for f in vectors))
             return _Kind.VECTOR
         case Type(text):
             # (float16)w0 repeats a scalar in every component, as (float)w0 would.
-            _require(_is_operands(text))
+            require(_is_operands(text))
             return _Kind.VECTOR
         case Unary("!"):
-            _require(kinds == {_Kind.MASK})
+            require(kinds == {_Kind.MASK})
             return _Kind.MASK
         case Binary(op) if op in _LOGIC:
-            _require(kinds == {_Kind.MASK})
+            require(kinds == {_Kind.MASK})
             return _Kind.MASK
         case Ternary():
             condition, *arms = given
-            _require(condition is _Kind.MASK and _Kind.MASK not in arms and _Kind.VECTOR in arms)
+            require(condition is _Kind.MASK and _Kind.MASK not in arms and _Kind.VECTOR in arms)
             return _Kind.VECTOR
-    _require(_Kind.MASK not in kinds)
+    require(_Kind.MASK not in kinds)
     match node:
         case Unary("+" | "-"):
             return given[0]
-        case Binary(op) if op in _COMPARISONS:
-            _require(_Kind.VECTOR in kinds)
+        case Binary(op) if op in COMPARISONS:
+            require(_Kind.VECTOR in kinds)
             return _Kind.MASK
         case Binary(op) if op in _ARITHMETIC:
             return _Kind.VECTOR if _Kind.VECTOR in kinds else _Kind.SCALAR
         case Call(function) if function in COMPONENTWISE:
-            _require(_Kind.VECTOR in kinds)
+            require(_Kind.VECTOR in kinds)
             return _Kind.VECTOR
         case Call(function) if function in PREDICATES:
-            _require(given == [_Kind.VECTOR])
+            require(given == [_Kind.VECTOR])
             return _Kind.MASK
         case Cast():
             return _Kind.VECTOR
-    raise _Differs
+    raise Differs

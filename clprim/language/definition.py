@@ -171,8 +171,8 @@ def count_operands(owner: str, family: str, snippets: tuple[Snippet, ...]) -> in
     return len(numbers)
 
 
-def require_assigned(snippet: Snippet, family: str) -> int:
-    """Counts the results that a snippet assigns, from 0 without a gap."""
+def require_assigned(snippet: Snippet, family: str, none: str = "") -> int:
+    """Counts the results that a snippet assigns, from 0 without a gap; ``none`` refuses 0."""
     assigned = snippet.assigned_numbers(family)
     mentioned = snippet.numbers(family)
     _require_few(snippet, family, mentioned)
@@ -182,7 +182,13 @@ def require_assigned(snippet: Snippet, family: str) -> int:
             if n in mentioned:
                 raise snippet.error(f"{family}{n}", problem)
             raise snippet.error(f"{family}{max(mentioned)}", problem)
+    if none and not assigned:
+        raise snippet.error("", none)
     return len(assigned)
+
+
+#: What is said where there is no result.
+NO_RESULT = "no result is assigned; expected y0 = …;"
 
 
 def define_pointwise(
@@ -196,9 +202,7 @@ def define_pointwise(
     helpers = read_preamble(owner, preamble)
     reads = frozenset(["x", "w", *POSITION, *LOOKUPS, *RANDOM])
     checked = check(Rules(owner, part, reads, frozenset(["y"])), expr, helpers)
-    results = require_assigned(checked, "y")
-    if results == 0:
-        raise checked.error("", "no result is assigned; expected y0 = …;")
+    results = require_assigned(checked, "y", NO_RESULT)
     return PointwiseDefinition(
         name=kernel_name(name, "pointwise", helpers.names),
         expr=checked,
@@ -245,18 +249,14 @@ def check_accumulation(
     step_part = part("step", step, elementwise, {family, "y"})
 
     values = require_assigned(expr_part, "y")
-    partials = require_assigned(init_part, family)
-    if partials == 0:
-        raise init_part.error("", f"no partial is started; expected {family}0 = …;")
-    for n in sorted(step_part.numbers(family)):
-        if n >= partials:
-            raise step_part.error(f"{family}{n}", f"init never assigns {family}{n}")
+    none = f"no partial is started; expected {family}0 = …;"
+    partials = require_assigned(init_part, family, none)
+    unknown = f"init never assigns {family}{{n}}"
+    step_part.require(family, range(partials), unknown)
     for n in range(partials):
         if n not in step_part.assigned_numbers(family):
             raise step_part.error("", f"step never updates {family}{n}, which init starts")
-    for n in sorted(step_part.numbers("y")):
-        if n >= values:
-            raise step_part.error(f"y{n}", f"y{n} is never assigned by the expression")
+    step_part.require("y", range(values), "y{n} is never assigned by the expression")
 
     derived = combine is None
     text = derive_combine(expr_part, step_part) if combine is None else combine
@@ -268,9 +268,7 @@ def check_accumulation(
         )
     combine_part = part("combine", text, {"w", "other_y"}, {family})
     for either in (family, "other_y"):
-        for n in sorted(combine_part.numbers(either)):
-            if n >= partials:
-                raise combine_part.error(f"{either}{n}", f"init never assigns {family}{n}")
+        combine_part.require(either, range(partials), unknown)
     for n in range(partials):
         if n not in combine_part.assigned_numbers(family):
             if derived:
@@ -305,12 +303,8 @@ def define_reduction(
         seen = (item, *POSITION) if scan else ("count",)
         reads = frozenset([family, "x", "w", *seen])
         finalize_part = check(Rules(owner, "finalize", reads, frozenset(["y"])), finalize, helpers)
-        for n in sorted(finalize_part.numbers(family)):
-            if n >= partials:
-                raise finalize_part.error(f"{family}{n}", f"init never assigns {family}{n}")
-        results = require_assigned(finalize_part, "y")
-        if results == 0:
-            raise finalize_part.error("", "no result is assigned; expected y0 = …;")
+        finalize_part.require(family, range(partials), f"init never assigns {family}{{n}}")
+        results = require_assigned(finalize_part, "y", NO_RESULT)
 
     parts: tuple[Snippet, ...] = (taken.expr, taken.init, taken.step, taken.combine)
     parts = parts if finalize_part is None else (*parts, finalize_part)

@@ -11,6 +11,7 @@ from clprim.language.check import check
 from clprim.language.combine import derive_combine
 from clprim.language.componentwise import is_componentwise
 from clprim.language.definition import (
+    NO_RESULT,
     POSITION,
     Accumulation,
     PointwiseDefinition,
@@ -204,20 +205,13 @@ def define_grouped(
         finalize = "\n".join(f"group_y{n} = reduce_y{n};" for n in range(taken.partials))
     reads = frozenset(["reduce_y", "x", "w", "count"])
     finalized = check(Rules(owner, "finalize", reads, frozenset(["group_y"])), finalize, helpers)
-    for n in sorted(finalized.numbers("reduce_y")):
-        if n >= taken.partials:
-            raise finalized.error(f"reduce_y{n}", f"init never assigns reduce_y{n}")
-    values = require_assigned(finalized, "group_y")
-    if values == 0:
-        raise finalized.error("", "no value is assigned; expected group_y0 = …;")
+    finalized.require("reduce_y", range(taken.partials), "init never assigns reduce_y{n}")
+    none = "no value is assigned; expected group_y0 = …;"
+    values = require_assigned(finalized, "group_y", none)
     reads = frozenset(["x", "w", "group_y", *POSITION])
     mapped = check(Rules(owner, "each", reads, frozenset(["y"])), each, helpers)
-    for n in sorted(mapped.numbers("group_y")):
-        if n >= values:
-            raise mapped.error(f"group_y{n}", f"a group has {values} values: group_y0, …")
-    results = require_assigned(mapped, "y")
-    if results == 0:
-        raise mapped.error("", "no result is assigned; expected y0 = …;")
+    mapped.require("group_y", range(values), f"a group has {values} values: group_y0, …")
+    results = require_assigned(mapped, "y", NO_RESULT)
     parts = (taken.expr, taken.init, taken.step, taken.combine, finalized, mapped)
     if not any(s.numbers("x") for s in (taken.expr, taken.step)):
         raise taken.expr.error("", "a group needs at least one array: use x0")
@@ -257,12 +251,8 @@ def _near(whole: GroupedDefinition, given: object, helpers: Preamble) -> Near:
         rules = Rules(owner, f"near_{name}", frozenset({"x", "w"} | reads), frozenset([writes]))
         checked = check(rules, given.get(name, ""), helpers)
         for family, known in (("x", arrays), ("w", numbers)):
-            for n in sorted(checked.numbers(family) - known):
-                raise checked.error(
-                    f"{family}{n}", f"{family}{n} is read by none of expr, step and each"
-                )
-        for n in sorted(checked.numbers("y") - frozenset(range(whole.results))):
-            raise checked.error(f"y{n}", f"each never assigns y{n}")
+            checked.require(family, known, f"{family}{{n}} is read by none of expr, step and each")
+        checked.require("y", range(whole.results), "each never assigns y{n}")
         return checked
 
     def merged(before: Snippet, step: Snippet) -> tuple[Snippet, Snippet]:
@@ -277,24 +267,18 @@ def _near(whole: GroupedDefinition, given: object, helpers: Preamble) -> Near:
     first, begin = part("first", set(), "reduce_y"), part("begin", {"reduce_y"}, "y")
     step, finish = part("step", {"y"}, "reduce_y"), part("finish", {"group_y"}, "y")
     known = first.assigned_numbers("reduce_y")
-    for n in sorted(first.numbers("reduce_y")):
-        if n >= partials or n not in known:
-            raise first.error(f"reduce_y{n}", f"reduce_y{n} is not one that it takes elements into")
-    for n in sorted(begin.numbers("reduce_y") - known):
-        raise begin.error(f"reduce_y{n}", f"near_first does not find reduce_y{n}")
+    own = known & {*range(partials)}
+    first.require("reduce_y", own, "reduce_y{n} is not one that it takes elements into")
+    begin.require("reduce_y", known, "near_first does not find reduce_y{n}")
     rest = frozenset(range(partials)) - known
-    for n in sorted(step.numbers("reduce_y") - rest):
-        raise step.error(f"reduce_y{n}", f"reduce_y{n} is none that near_first leaves to it")
+    step.require("reduce_y", rest, "reduce_y{n} is none that near_first leaves to it")
     for n in sorted(rest - step.assigned_numbers("reduce_y")):
         raise step.error("", f"neither near_first nor this step updates reduce_y{n}")
     for n in range(whole.results):
         if n not in begin.assigned_numbers("y"):
             raise begin.error("", f"y{n} is never begun; expected y{n} = …;")
-    for n in sorted(finish.numbers("group_y")):
-        if n >= whole.group_values:
-            raise finish.error(
-                f"group_y{n}", f"a group has {whole.group_values} values: group_y0, …"
-            )
+    count = whole.group_values
+    finish.require("group_y", range(count), f"a group has {count} values: group_y0, …")
     return Near(
         first=merged(begin, first) if known else None,
         begin=begin,

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from clprim.language.componentwise import COMPARISONS, Differs, require
 from clprim.language.lookups import lookup_of
 from clprim.language.names import BUILTINS, COMPONENTWISE
 from clprim.language.operands import operand_number, without_prefix
@@ -43,7 +44,6 @@ from clprim.language.tree import (
 
 _INTEGERS = frozenset("int uint long ulong short ushort char uchar bool size_t".split())
 _UNIFORM_TYPES = _INTEGERS | {"float"}
-_COMPARISONS = frozenset("< > <= >= == !=".split())
 _ARITHMETIC = frozenset("+ - * /".split())
 _ASSIGNING = frozenset("= += -= *= /=".split())
 
@@ -65,10 +65,6 @@ class Lanes:
     neighbours: Mapping[int, int | None]
 
 
-class _Differs(Exception):  # noqa: N818 — an answer, not an error
-    """A vector would compute something else than its components."""
-
-
 def vector_lookups(snippet: Snippet, lanes: Lanes) -> frozenset[int] | None:
     """Returns the arrays that are read a vector at a time; None where elements run by themselves.
 
@@ -80,7 +76,7 @@ def vector_lookups(snippet: Snippet, lanes: Lanes) -> frozenset[int] | None:
         walk = _Walk(lanes, vectors)
         try:
             walk.statements(snippet.statements)
-        except _Differs:
+        except Differs:
             return None
         if walk.uniform_reads & walk.vector_reads:
             return None
@@ -112,9 +108,9 @@ class _Walk:
                         case Variable(name, (), value, ""):
                             if value is not None:
                                 self.gives(of, self.kind(value))
-                            _require(self.locals.setdefault(name, of) is of)
+                            require(self.locals.setdefault(name, of) is of)
                         case _:
-                            raise _Differs
+                            raise Differs
             case Evaluate(value):
                 self.evaluate(value)
             case Block(body):
@@ -134,33 +130,33 @@ class _Walk:
             case Jump("break" | "continue"):
                 pass
             case _:
-                raise _Differs
+                raise Differs
 
     def evaluate(self, value: Expr) -> None:
         match value:
             case Assign(Name(text), op, given) if op in _ASSIGNING:
                 self.gives(self.name(text), self.kind(given))
             case Unary("++" | "--", Name(text)) | Postfix(_, Name(text)):
-                _require(self.locals.get(text) is _Kind.UNIFORM)
+                require(self.locals.get(text) is _Kind.UNIFORM)
             case Cast(Type("void"), _):
                 pass
             case _:
-                raise _Differs
+                raise Differs
 
     def gives(self, target: _Kind, value: _Kind) -> None:
         """Whether a variable may take a value: numbers become vectors, but never the other way."""
-        _require(value is target or (target is _Kind.VECTOR and value is _Kind.UNIFORM))
-        _require(target in (_Kind.UNIFORM, _Kind.VECTOR))
+        require(value is target or (target is _Kind.VECTOR and value is _Kind.UNIFORM))
+        require(target in (_Kind.UNIFORM, _Kind.VECTOR))
 
     def uniform(self, condition: Expr) -> None:
-        _require(self.kind(condition) is _Kind.UNIFORM)
+        require(self.kind(condition) is _Kind.UNIFORM)
 
     def of_type(self, node: Type) -> _Kind:
         if node.text in _UNIFORM_TYPES:
             return _Kind.UNIFORM
         operand = without_prefix(node.text)
         if operand == node.text:
-            raise _Differs
+            raise Differs
         array = operand_number(operand, "x")
         if operand_number(operand, "y") is not None:
             return _Kind.VECTOR
@@ -178,7 +174,7 @@ class _Walk:
         array = operand_number(text, "x")
         if array is not None:
             return _Kind.UNIFORM if array in self.lanes.uniform else _Kind.VECTOR
-        _require(operand_number(text, "w") is not None or text in BUILTINS)
+        require(operand_number(text, "w") is not None or text in BUILTINS)
         return _Kind.UNIFORM
 
     def kind(self, value: Expr) -> _Kind:
@@ -199,43 +195,43 @@ class _Walk:
             case Cast(Type(text)):
                 return self.cast(text, *given)
             case Unary("!"):
-                _require(kinds <= {_Kind.MASK, _Kind.UNIFORM})
+                require(kinds <= {_Kind.MASK, _Kind.UNIFORM})
                 return given[0]
             case Unary("-" | "+"):
-                _require(kinds <= {_Kind.VECTOR, _Kind.UNIFORM})
+                require(kinds <= {_Kind.VECTOR, _Kind.UNIFORM})
                 return given[0]
             case Ternary():
                 condition, *arms = given
-                _require({*arms} <= {_Kind.VECTOR, _Kind.UNIFORM})
+                require({*arms} <= {_Kind.VECTOR, _Kind.UNIFORM})
                 # Compilers disagree on a number that chooses between vectors: clang 15 takes its
                 # sign bit, as that of a vector, and so never finds a comparison of numbers true.
                 vectors = _Kind.VECTOR in arms
-                _require(condition is (_Kind.MASK if vectors else _Kind.UNIFORM))
+                require(condition is (_Kind.MASK if vectors else _Kind.UNIFORM))
                 return _Kind.VECTOR if vectors else _Kind.UNIFORM
             case Binary(op):
                 return self.binary(op, given)
-        raise _Differs
+        raise Differs
 
     def binary(self, op: str, given: list[_Kind]) -> _Kind:
         kinds = {*given}
         if kinds == {_Kind.UNIFORM}:
             return _Kind.UNIFORM
         if op in ("&&", "||"):
-            _require(kinds == {_Kind.MASK})
+            require(kinds == {_Kind.MASK})
             return _Kind.MASK
         if _Kind.LANE in kinds:
             steps = op == "+" or (op == "-" and given[0] is _Kind.LANE)
-            _require(steps and kinds == {_Kind.LANE, _Kind.UNIFORM})
+            require(steps and kinds == {_Kind.LANE, _Kind.UNIFORM})
             return _Kind.LANE
-        _require(kinds <= {_Kind.VECTOR, _Kind.UNIFORM})
-        if op in _COMPARISONS:
+        require(kinds <= {_Kind.VECTOR, _Kind.UNIFORM})
+        if op in COMPARISONS:
             return _Kind.MASK
-        _require(op in _ARITHMETIC)
+        require(op in _ARITHMETIC)
         return _Kind.VECTOR
 
     def cast(self, text: str, to: _Kind, given: _Kind) -> _Kind:
         if given is _Kind.LANE:
-            _require(text in ("int", "long"))
+            require(text in ("int", "long"))
             return _Kind.LANE
         self.gives(to, given)
         return to
@@ -250,24 +246,19 @@ class _Walk:
         if lookup is None:
             if kinds <= {_Kind.UNIFORM}:
                 return _Kind.UNIFORM
-            _require(function in COMPONENTWISE and kinds <= {_Kind.UNIFORM, _Kind.VECTOR})
+            require(function in COMPONENTWISE and kinds <= {_Kind.UNIFORM, _Kind.VECTOR})
             return _Kind.VECTOR
         name, array = lookup
         if name != "at":
-            _require(kinds <= {_Kind.UNIFORM})
+            require(kinds <= {_Kind.UNIFORM})
             return _Kind.UNIFORM
         if kinds <= {_Kind.UNIFORM}:
             self.uniform_reads.add(array)
             return _Kind.UNIFORM
         expected = [_Kind.UNIFORM] * len(given)
         side = self.lanes.neighbours.get(array)
-        _require(side is not None)
+        require(side is not None)
         expected[side or 0] = _Kind.LANE
-        _require(given == expected)
+        require(given == expected)
         self.vector_reads.add(array)
         return _Kind.VECTOR
-
-
-def _require(condition: bool) -> None:
-    if not condition:
-        raise _Differs

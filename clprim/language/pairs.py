@@ -96,19 +96,14 @@ def define_pairs(
     reads = frozenset(["x", "w", "reduce_y"])
     text = _RESULT.sub(lambda m: f"{m[1] or ''}reduce_y{m[2] or 0}", expr)
     checked = check(Rules(owner, "expr", reads, frozenset(["y"])), text, helpers)
-    values = require_assigned(checked, "y")
-    if values == 0:
-        raise checked.error("", "no value of a pair is assigned; expected y0 = …;")
-    own = 0 if inner is None else inner.inputs
-    found = 0 if inner is None else inner.results
-    for n in checked.numbers("reduce_y"):
-        if n >= found:
-            what = "there is no inner reduction" if inner is None else f"inner has {found} results"
-            raise checked.error(f"reduce_y{n}", f"d{n} is not there: {what}")
-    for n in checked.numbers("x"):
-        if n < own:
-            raise checked.error(f"x{n}", f"x{n} is an array of inner; expr's begin with x{own}")
+    values = require_assigned(checked, "y", "no value of a pair is assigned; expected y0 = …;")
+    own, found, what = 0, 0, "there is no inner reduction"
+    if inner is not None:
+        own, found, what = inner.inputs, inner.results, f"inner has {inner.results} results"
+    checked.require("reduce_y", range(found), f"d{{n}} is not there: {what}")
     shared = max((n + 1 for n in checked.numbers("x")), default=own)
+    theirs = f"x{{n}} is an array of inner; expr's begin with x{own}"
+    checked.require("x", range(own, shared), theirs)
     for n in range(own, shared):
         if n not in checked.numbers("x"):
             raise checked.error(f"x{shared - 1}", f"x{shared - 1} is used but x{n} is not")

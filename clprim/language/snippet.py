@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
@@ -131,6 +131,12 @@ class Snippet:
                 break
         owner, part = self.rules.owner, self.rules.part
         return DefinitionError(caret_message(owner, part, self.text, start, length, problem))
+
+    def require(self, family: str, known: Container[int], problem: str) -> None:
+        """Refuses operands of a family but known ones; ``{n}`` in the problem is their number."""
+        for n in sorted(self.numbers(family)):
+            if n not in known:
+                raise self.error(f"{family}{n}", problem.format(n=n))
 
     @cached_property
     def looked_up(self) -> frozenset[int]:

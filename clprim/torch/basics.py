@@ -49,10 +49,9 @@ def _empty(
     size: Sequence[int],
     *,
     dtype: torch.dtype | None = None,
-    layout: Any = None,
     device: Any = None,
-    pin_memory: Any = None,
     memory_format: torch.memory_format | None = None,
+    **_: Any,  # layout, and whether memory is pinned
 ) -> torch.Tensor:
     if _elsewhere(device):
         how = {"dtype": dtype, "device": device, "memory_format": memory_format}
@@ -67,9 +66,8 @@ def _empty_strided(
     stride: Sequence[int],
     *,
     dtype: torch.dtype | None = None,
-    layout: Any = None,
     device: Any = None,
-    pin_memory: Any = None,
+    **_: Any,
 ) -> torch.Tensor:
     if _elsewhere(device):
         return _aten.empty_strided.default(size, stride, dtype=dtype, device=device)
@@ -80,11 +78,9 @@ def _to_copy(
     x: torch.Tensor,
     *,
     dtype: torch.dtype | None = None,
-    layout: Any = None,
     device: Any = None,
-    pin_memory: Any = None,
-    non_blocking: bool = False,
     memory_format: torch.memory_format | None = None,
+    **_: Any,
 ) -> torch.Tensor:
     kind = dtype or x.dtype
     target = torch.device(device) if device is not None else x.device

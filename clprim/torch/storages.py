@@ -35,58 +35,39 @@ def _on_device(storage: Any) -> bool:
     return bool(storage.device.type == private.NAME)
 
 
-def _resized(original: Any) -> Any:
-    def resize_(storage: Any, size: int) -> Any:
-        if not _on_device(storage):
-            return original(storage, size)
-        if size < 0:
-            raise RuntimeError(f"resize_: expected a size of at least 0, got {size}")
-        if size != storage.nbytes():
-            memory.resize(storage, size)
-        return storage
+def _of_device(function: Any) -> Any:
+    """Makes a method that is a function of the original one and of storages of the device."""
 
-    return resize_
+    def make(original: Any) -> Any:
+        def method(storage: Any, *args: Any) -> Any:
+            if not _on_device(storage):
+                return original(storage, *args)
+            return function(original, storage, *args)
 
+        return method
 
-def _written(original: Any) -> Any:
-    def write(storage: Any, *args: Any) -> Any:
-        return original(storage.cpu() if _on_device(storage) else storage, *args)
-
-    return write
+    return make
 
 
-def _read(original: Any) -> Any:
+def _resize(_: Any, storage: Any, size: int) -> Any:
+    if size < 0:
+        raise RuntimeError(f"resize_: expected a size of at least 0, got {size}")
+    if size != storage.nbytes():
+        memory.resize(storage, size)
+    return storage
+
+
+def _fill(original: Any, storage: Any, *args: Any) -> Any:
     """Storages of the old format, which pickle uses as well, are filled after they are made."""
-
-    def fill(storage: Any, *args: Any) -> Any:
-        if not _on_device(storage):
-            return original(storage, *args)
-        host = torch.UntypedStorage(storage.nbytes())
-        original(host, *args)
-        return storage.copy_(host)
-
-    return fill
+    host = torch.UntypedStorage(storage.nbytes())
+    original(host, *args)
+    return storage.copy_(host)
 
 
-def _swapped(original: Any) -> Any:
-    def byteswap(storage: Any, *args: Any) -> Any:
-        if not _on_device(storage):
-            return original(storage, *args)
-        host = storage.cpu()
-        original(host, *args)
-        storage.copy_(host)
-        return None
-
-    return byteswap
-
-
-def _empty(original: Any) -> Any:
-    def new(storage: Any) -> Any:
-        if _on_device(storage):
-            return torch.UntypedStorage(0, device=storage.device)
-        return original(storage)
-
-    return new
+def _swap(original: Any, storage: Any, *args: Any) -> None:
+    host = storage.cpu()
+    original(host, *args)
+    storage.copy_(host)
 
 
 def _sent(storage: Any) -> Any:
@@ -131,14 +112,14 @@ def register() -> None:
     """Lets PyTorch make, resize, save and load storages of the device."""
     kind: Any = torch.UntypedStorage
     kind.__new__ = _made(kind.__new__)
-    for name, make in (
-        ("resize_", _resized),
-        ("_write_file", _written),
-        ("_set_from_file", _read),
-        ("_byteswap", _swapped),
-        ("new", _empty),
+    for name, function in (
+        ("resize_", _resize),
+        ("_write_file", lambda original, storage, *args: original(storage.cpu(), *args)),
+        ("_set_from_file", _fill),
+        ("_byteswap", _swap),
+        ("new", lambda _, storage: torch.UntypedStorage(0, device=storage.device)),
     ):
-        private.replace_method(name, make, kind)
+        private.replace_method(name, _of_device(function), kind)
     ForkingPickler.register(kind, _sent)
     dispatcher.register_kernel("set_.source_Storage_storage_offset", set_storage)
     dispatcher.register_kernel("set_.source_Storage", _set_whole)

@@ -193,7 +193,7 @@ class Arithmetic:
     def operate(self, op: str, a: Term, b: Term, node: Node) -> Term:
         """``a op b`` of plain values."""
         if op in COMPARISONS:
-            return self.compare(op, a, b)
+            return self.algebra.compare(op, a, b)
         shift = op in ("<<", ">>")
         ctype = ctypes.promoted(a.ctype) if shift else ctypes.common(a.ctype, b.ctype)
         if ctypes.is_real(ctype):
@@ -228,14 +228,6 @@ class Arithmetic:
 
     # Conditions
 
-    def compare(self, op: str, a: Term, b: Term) -> Term:
-        """``a < b`` and the like."""
-        if a.value is not None and b.value is not None:
-            x, y = a.value, b.value
-            known = {"<": x < y, ">": x > y, "<=": x <= y, ">=": x >= y, "==": x == y, "!=": x != y}
-            return self.number(int(known[op]), "int")
-        return self.terms.make(op, (a, b), "int")
-
     def truth(self, term: Term) -> Term:
         """Whether a value is not 0."""
         if term.value is not None:
@@ -244,7 +236,7 @@ class Arithmetic:
             return term
         if term.op == "cast" and not term.args[0].real and not term.real:
             return self.truth(term.args[0])
-        return self.compare("!=", term, self.number(0, "int"))
+        return self.algebra.compare("!=", term, self.number(0, "int"))
 
     def negation(self, condition: Term) -> Term:
         """``!condition``."""
@@ -254,25 +246,11 @@ class Arithmetic:
             return condition.args[0]
         return self.terms.make("!", (condition,), "int")
 
-    def both(self, a: Term, b: Term) -> Term:
-        """``a && b``."""
-        for one, other in ((a, b), (b, a)):
-            if one.value is not None:
-                return other if one.value else one
-        return a if a is b else self.terms.make("&&", (a, b), "int")
-
-    def either(self, a: Term, b: Term) -> Term:
-        """``a || b``."""
-        for one, other in ((a, b), (b, a)):
-            if one.value is not None:
-                return one if one.value else other
-        return a if a is b else self.terms.make("||", (a, b), "int")
-
     def any_of(self, conditions: Iterable[Term]) -> Term:
         """Whether one of them holds."""
         found = self.number(0, "int")
         for condition in conditions:
-            found = self.either(found, condition)
+            found = self.algebra.either(found, condition)
         return found
 
     def selected(self, condition: Term, a: Value, b: Value, node: Node) -> Value:

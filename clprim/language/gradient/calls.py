@@ -47,6 +47,12 @@ class FunctionCalls(Arithmetic):
         special: Callable[..., Value] | None = getattr(self, f"_{function}", None)
         if function in _SPECIAL and special is not None:
             return special(args, node)
+        if function in _COMPARED:
+            return self.binary(_COMPARED[function], args[0], args[1], node)
+        if function in _WITHOUT:
+            whole = self.builtin(_WITHOUT[function], args[:1], node)
+            self.store(args[1], whole, node)
+            return self.binary("-", args[0], whole, node)
         to = ctypes.convert_target(function)
         if to is not None:
             plain = "_rt" not in function and "_sat" not in function
@@ -96,31 +102,9 @@ class FunctionCalls(Arithmetic):
             self.fail(node, "a gradient knows no selection between components")
         return self.selected(self.truth(condition), b, a, node)
 
-    def _isgreater(self, args: Sequence[Value], node: Node) -> Value:
-        return self.binary(">", args[0], args[1], node)
-
-    def _isless(self, args: Sequence[Value], node: Node) -> Value:
-        return self.binary("<", args[0], args[1], node)
-
-    def _isgreaterequal(self, args: Sequence[Value], node: Node) -> Value:
-        return self.binary(">=", args[0], args[1], node)
-
-    def _islessequal(self, args: Sequence[Value], node: Node) -> Value:
-        return self.binary("<=", args[0], args[1], node)
-
     def _sincos(self, args: Sequence[Value], node: Node) -> Value:
         self.store(args[1], self.builtin("cos", args[:1], node), node)
         return self.builtin("sin", args[:1], node)
-
-    def _fract(self, args: Sequence[Value], node: Node) -> Value:
-        whole = self.builtin("floor", args[:1], node)
-        self.store(args[1], whole, node)
-        return self.binary("-", args[0], whole, node)
-
-    def _modf(self, args: Sequence[Value], node: Node) -> Value:
-        whole = self.builtin("trunc", args[:1], node)
-        self.store(args[1], whole, node)
-        return self.binary("-", args[0], whole, node)
 
     def store(self, pointer: Value, value: Value, node: Node) -> None:
         """Assigns what a pointer points to."""
@@ -165,6 +149,9 @@ class FunctionCalls(Arithmetic):
 
 
 _SPECIAL = frozenset(
-    "select isgreater isless isgreaterequal islessequal sincos fract modf dot length distance "
-    "normalize cross fast_length fast_distance fast_normalize".split()
+    "select sincos dot length distance normalize cross fast_length fast_distance "
+    "fast_normalize".split()
 )
+_COMPARED = {"isgreater": ">", "isless": "<", "isgreaterequal": ">=", "islessequal": "<="}
+#: Functions that store what they leave out, by what computes that.
+_WITHOUT = {"fract": "floor", "modf": "trunc"}

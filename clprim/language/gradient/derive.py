@@ -14,7 +14,7 @@ from clprim.language.gradient.divide import share_divisors
 from clprim.language.gradient.products import shorten_products
 from clprim.language.gradient.read import Run
 from clprim.language.gradient.reverse import Reverse
-from clprim.language.gradient.terms import Term, Terms, below
+from clprim.language.gradient.terms import Term, Terms, needed
 from clprim.language.gradient.values import Refusal, Value
 from clprim.language.gradient.write import write
 from clprim.language.names import BUILTINS
@@ -53,16 +53,7 @@ class Derivation:
 
     def order(self, names: Iterable[str], saves: Iterable[str] = ()) -> list[Term]:
         """All terms that some gradients need, each behind what it takes."""
-        known = self.known(saves)
-        needed: set[Term] = set()
-        ahead = [self.gradients[name] for name in names]
-        while ahead:
-            term = ahead.pop()
-            if term not in needed:
-                needed.add(term)
-                if term not in known:
-                    ahead.extend(term.args)
-        return [t for t in below(self.gradients[name] for name in names) if t in needed]
+        return needed([self.gradients[name] for name in names], self.known(saves))
 
     def uses(self, names: Iterable[str], saves: Iterable[str] = ()) -> list[str]:
         """The engine's names that some gradients need, saved results among them."""

@@ -82,9 +82,9 @@ class Expressions(Places):
                 self.value(a, unused=True)
                 return self.value(b)
             case Binary("&&", a, b):
-                return self.both(self.condition(a), self.condition(b))
+                return self.algebra.both(self.condition(a), self.condition(b))
             case Binary("||", a, b):
-                return self.either(self.condition(a), self.condition(b))
+                return self.algebra.either(self.condition(a), self.condition(b))
             case Binary("?:", a, b):
                 value = self.term(a)
                 return self.selected(self.truth(value), value, self.value(b), node)

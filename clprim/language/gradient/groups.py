@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from clprim.language.gradient.derive import refused
 from clprim.language.gradient.fold import shares
 from clprim.language.gradient.group_terms import GroupTerms
-from clprim.language.gradient.monomials import Monomial, exchanged
+from clprim.language.gradient.monomials import Monomial, exchanged, hoisted
 from clprim.language.gradient.reverse import Reverse
 from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term, Terms, below
@@ -276,17 +276,11 @@ class _Groups(GroupTerms):
 
     def hoisted(self, term: Term) -> Term:
         """An element's term in which what is of the group alone is computed once a group."""
-        instead: dict[Term, Term] = {}
-        ahead = [term]
-        while ahead:
-            t = ahead.pop()
-            if t in instead or t.value is not None:
-                continue
-            if t.real and self.of_group(t) and not t.text.startswith("size("):
-                instead[t] = self.part(t)
-            else:
-                ahead.extend(t.args)
-        return exchanged(self.algebra, term, instead)
+        return hoisted(self.algebra, term, self.is_computed_once, self.part)
+
+    def is_computed_once(self, term: Term) -> bool:
+        """Whether a term is of the group alone, and no size."""
+        return self.of_group(term) and not term.text.startswith("size(")
 
     def at_hand(self, leaf: Term) -> bool:
         """Whether a kernel is given the value of a leaf."""

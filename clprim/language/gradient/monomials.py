@@ -152,6 +152,23 @@ class Monomials:
         return found
 
 
+def hoisted(
+    algebra: Algebra, term: Term, shared: Callable[[Term], bool], leaf: Callable[[Term], Term]
+) -> Term:
+    """Returns a term with leaves in place of the largest terms that are ``shared``."""
+    instead: dict[Term, Term] = {}
+    ahead = [term]
+    while ahead:
+        t = ahead.pop()
+        if t in instead or t.value is not None:
+            continue
+        if t.real and shared(t):
+            instead[t] = leaf(t)
+        else:
+            ahead.extend(t.args)
+    return exchanged(algebra, term, instead)
+
+
 def exchanged(algebra: Algebra, term: Term, instead: Mapping[Term, Term]) -> Term:
     """Returns a term with some of the terms below it exchanged."""
     done: dict[Term, Term] = dict(instead)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from clprim.language.gradient.groups import Grouping
-from clprim.language.gradient.monomials import Monomials, exchanged
+from clprim.language.gradient.monomials import Monomials, hoisted
 from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term, below
 
@@ -94,18 +94,12 @@ class _Split:
 
     def hoisted(self, term: Term, tables: dict[str, Term]) -> Term:
         """A term in which what is of the part alone is read from a table."""
-        instead: dict[Term, Term] = {}
-        ahead = [term]
-        while ahead:
-            t = ahead.pop()
-            if t in instead or t.value is not None:
-                continue
-            if t.real and self.of_part(t):
-                if any(n.op == "name" and n.text[0] != "w" for n in below([t])):
-                    instead[t] = self.leaf("table", t, tables)
-            else:
-                ahead.extend(t.args)
-        return exchanged(self.algebra, term, instead)
+
+        def read(t: Term) -> Term:
+            made = any(n.op == "name" and n.text[0] != "w" for n in below([t]))
+            return self.leaf("table", t, tables) if made else t
+
+        return hoisted(self.algebra, term, self.of_part, read)
 
     def leaf(self, kind: str, term: Term, into: dict[str, Term]) -> Term:
         """The name of a term, the same one for equal terms."""

@@ -66,7 +66,7 @@ class Places(FunctionCalls, ABC):
             for n, element in enumerate(held.elements):
                 if element is None:
                     raise self.refusal(node, f"{a}[{n}] is read before it is assigned")
-                here = self.compare("==", place, self.number(n, "int"))
+                here = self.algebra.compare("==", place, self.number(n, "int"))
                 found = element if found is None else self.selected(here, element, found, node)
             assert found is not None
             return found
@@ -92,7 +92,7 @@ class Places(FunctionCalls, ABC):
             elements[int(place.value)] = value
         else:
             for n, old in enumerate(elements):
-                here = self.compare("==", place, self.number(n, "int"))
+                here = self.algebra.compare("==", place, self.number(n, "int"))
                 elements[n] = value if old is None else self.selected(here, value, old, node)
         self.cells[cell] = Elements(held.ctype, tuple(elements))
         return value

@@ -72,8 +72,8 @@ class Run(Expressions):
             self.merge(left, before, dict(self.cells))
             stayed = self.negation(left)
             for word, reached in more.items():
-                left = self.both(stayed, reached)
-                exits[word] = self.either(exits[word], left) if word in exits else left
+                left = self.algebra.both(stayed, reached)
+                exits[word] = self.algebra.either(exits[word], left) if word in exits else left
             return exits
         return {}
 
@@ -124,10 +124,10 @@ class Run(Expressions):
         taken, self.cells = self.cells, before
         others = self.block(otherwise)
         self.merge(condition, taken, dict(self.cells))
-        found = {word: self.both(condition, c) for word, c in exits.items()}
+        found = {word: self.algebra.both(condition, c) for word, c in exits.items()}
         for word, c in others.items():
-            left = self.both(self.negation(condition), c)
-            found[word] = self.either(found[word], left) if word in found else left
+            left = self.algebra.both(self.negation(condition), c)
+            found[word] = self.algebra.either(found[word], left) if word in found else left
         return found
 
     def loop(
@@ -152,20 +152,20 @@ class Run(Expressions):
                     return self.leave(left, returned)
                 if going.value is None:
                     left.append((self.negation(going), dict(self.cells)))
-                    reached = self.both(reached, going)
+                    reached = self.algebra.both(reached, going)
             if turn == UNROLL:
                 break
             exits = self.block(body)
             stopped = self.any_of(exits[w] for w in ("break", "return") if w in exits)
             if "return" in exits:
-                taken, known = self.both(reached, exits["return"]), returned.get("return")
-                returned["return"] = taken if known is None else self.either(known, taken)
+                taken, known = self.algebra.both(reached, exits["return"]), returned.get("return")
+                returned["return"] = taken if known is None else self.algebra.either(known, taken)
             if stopped.value != 0:
                 left.append((stopped, dict(self.cells)))
                 if stopped.value:
                     return self.leave(left, returned)
                 stayed = self.negation(stopped)
-                reached = self.both(reached, stayed)
+                reached = self.algebra.both(reached, stayed)
                 self.cells = {c: self.known_as(stayed, v) for c, v in self.cells.items()}
             if step is not None:
                 self.value(step, unused=True)

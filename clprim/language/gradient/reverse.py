@@ -26,11 +26,11 @@ _WITH_WHOLE = frozenset(["ldexp", "pown", "rootn"])
 _CLIPS = frozenset(["fmax", "fmin", "clamp"])
 
 
-def active(roots: Iterable[Term], wrt: Iterable[Term]) -> frozenset[Term]:
-    """Returns the terms below ``roots`` that hand a gradient on to one of ``wrt``."""
+def _depending(order: Iterable[Term], wrt: Iterable[Term], *, smoothly: bool) -> frozenset[Term]:
+    """Returns the terms that depend on ``wrt``: smoothly, or in any way, by whole numbers too."""
     found = set(wrt)
-    for term in below(roots):
-        if term.real and any(a in found for a in term.args):
+    for term in order:
+        if (term.real or not smoothly) and any(a in found for a in term.args):
             found.add(term)
     return frozenset(found)
 
@@ -52,8 +52,7 @@ class Reverse:
         """Returns the gradient of each of ``wrt``."""
         roots = [term for term, _ in results]
         order = below(roots)
-        live = active(roots, wrt)
-        touched = self._touched(order, wrt)
+        live, touched = (_depending(order, wrt, smoothly=way) for way in (True, False))
         self.sides = self._sides(order)
         self.repeated = self._repeated(order, {*roots, *wrt}, live)
         given: dict[Term, Term] = {}
@@ -177,12 +176,9 @@ class Reverse:
                 return make[op](left, right)
             case Binary("&&" | "||" as op, a, b):
                 left, right = self._instance(a, names), self._instance(b, names)
-                for one, other in ((left, right), (right, left)):
-                    if one.value is not None:
-                        return other if bool(one.value) == (op == "&&") else one
-                return self.terms.make(op, (left, right), "int")
+                return algebra.both(left, right) if op == "&&" else algebra.either(left, right)
             case Binary(op, a, b):
-                return self._compared(op, self._instance(a, names), self._instance(b, names))
+                return algebra.compare(op, self._instance(a, names), self._instance(b, names))
         raise TypeError(f"no rule has {node}")
 
     def _as_real(self, term: Term) -> Term:
@@ -192,15 +188,6 @@ class Reverse:
         if term.value is not None:
             return self.algebra.number(term.value)
         return self.terms.make("cast", (term,), self.terms.real)
-
-    def _compared(self, op: str, a: Term, b: Term) -> Term:
-        if a.value is not None and b.value is not None:
-            x, y = a.value, b.value
-            known = {"<": x < y, ">": x > y, "<=": x <= y, ">=": x >= y, "==": x == y, "!=": x != y}
-            return self.terms.number(int(known[op]), "int")
-        if op == "!=" and a is b and a.value is not None:
-            return self.terms.number(int(a.value != a.value), "int")
-        return self.terms.make(op, (a, b), "int")
 
     def _sides(self, order: Iterable[Term]) -> dict[Term, Term]:
         """For terms that are compared with 0, their sign as that comparison has it at 0.
@@ -221,7 +208,7 @@ class Reverse:
             elif term.op == "call" and term.text in _CLIPS and term.args[1].value == 0:
                 a, positive = term.args[0], term.text != "fmin"
                 op = ">=" if positive else "<="
-                condition = self._compared(op, a, term.args[1])
+                condition = self.algebra.compare(op, a, term.args[1])
             if a is not None and a.real and a not in found:
                 arms = (up, down) if positive else (down, up)
                 found[a] = self.algebra.select(condition, *arms)
@@ -257,14 +244,6 @@ class Reverse:
                 for k, (product, n) in enumerate(here):
                     found.setdefault(product, [1, 1])[n] = 0 if k else len(here)
         return found
-
-    def _touched(self, order: Iterable[Term], wrt: Iterable[Term]) -> frozenset[Term]:
-        """All terms that depend on ``wrt`` in any way, through whole numbers, too."""
-        found = set(wrt)
-        for term in order:
-            if any(a in found for a in term.args):
-                found.add(term)
-        return frozenset(found)
 
     def _require_none(self, term: Term, touched: frozenset[Term]) -> None:
         """Refuses a number made of another one's bits, which is no step and has no gradient 0."""

@@ -12,6 +12,8 @@ Nothing that the user wrote is reordered: only sums and products that reverse mo
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 
 from clprim.language.gradient.ctypes import common
 from clprim.language.gradient.terms import Term, Terms
@@ -20,6 +22,12 @@ from clprim.language.gradient.terms import Term, Terms
 MOST = 8
 #: Products are searched for common factors down to this depth.
 _FACTORS = 5
+
+
+_COMPARED: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge, "==": operator.eq,
+    "!=": operator.ne,
+}  # fmt: skip
 
 
 class Algebra:
@@ -204,6 +212,26 @@ class Algebra:
         if a.op == "neg" and b.op == "neg":
             return self.neg(self.select(condition, a.args[0], b.args[0]))
         return self.terms.make("?:", (condition, a, b), common(a.ctype, b.ctype))
+
+    def compare(self, op: str, a: Term, b: Term) -> Term:
+        """``a < b`` and the like."""
+        if a.value is not None and b.value is not None:
+            return self.terms.number(int(_COMPARED[op](a.value, b.value)), "int")
+        return self.terms.make(op, (a, b), "int")
+
+    def both(self, a: Term, b: Term) -> Term:
+        """``a && b``."""
+        return self._joined("&&", a, b)
+
+    def either(self, a: Term, b: Term) -> Term:
+        """``a || b``."""
+        return self._joined("||", a, b)
+
+    def _joined(self, op: str, a: Term, b: Term) -> Term:
+        for one, other in ((a, b), (b, a)):
+            if one.value is not None:
+                return other if bool(one.value) == (op == "&&") else one
+        return a if a is b else self.terms.make(op, (a, b), "int")
 
     def power(self, a: Term, exponent: float) -> Term | None:
         """``a`` to a small whole or half power without a call of pow, or None."""

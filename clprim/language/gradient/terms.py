@@ -12,7 +12,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Container, Iterable
 
 from clprim.errors import DefinitionError
 from clprim.language.gradient.ctypes import is_real
@@ -111,6 +111,19 @@ class Terms:
         found = Term(op, args, ctype, text, value, len(self._all))
         self._all[key] = found
         return found
+
+
+def needed(roots: Collection[Term], known: Container[Term]) -> list[Term]:
+    """Returns the terms to be computed where some are known: `below`, but not below these."""
+    found: set[Term] = set()
+    ahead = list(roots)
+    while ahead:
+        term = ahead.pop()
+        if term not in found:
+            found.add(term)
+            if term not in known:
+                ahead.extend(term.args)
+    return [term for term in below(roots) if term in found]
 
 
 def below(roots: Iterable[Term]) -> list[Term]:

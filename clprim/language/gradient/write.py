@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from clprim.language.gradient.arithmetic import COMPARISONS, LOGIC
 from clprim.language.gradient.ctypes import is_real
-from clprim.language.gradient.terms import Term, below
+from clprim.language.gradient.terms import Term, below, needed
 from clprim.language.lookups import lookup_of
 from clprim.language.tree import (
     Assign,
@@ -70,7 +70,7 @@ class _Writer:
     def lines(self) -> list[str]:
         """All statements."""
         roots = [term for _, term in self.results]
-        order = self._order(roots)
+        order = needed(roots, self.printed)
         self.taken.update(self.names(t.text) for t in order if t.op == "name")
         uses: dict[Term, int] = {}
         for term in order:
@@ -105,18 +105,6 @@ class _Writer:
         for name, term in self.results:
             found.append(str(Evaluate(Assign(Name(name), "=", self.tree(term)))))
         return found
-
-    def _order(self, roots: Iterable[Term]) -> list[Term]:
-        """The terms that must be computed: not those below what is known."""
-        needed: set[Term] = set()
-        ahead = list(roots)
-        while ahead:
-            term = ahead.pop()
-            if term not in needed:
-                needed.add(term)
-                if term not in self.printed:
-                    ahead.extend(term.args)
-        return [term for term in below(roots) if term in needed]
 
     def _worth(self, term: Term, uses: int, size: int, depth: int) -> bool:
         if uses > 1:
