@@ -78,7 +78,8 @@ def by_name(name: str, function: Callable[[Any], Any]) -> Callable[..., Any]:
         return function  # of another version of PyTorch
     given = [a for a in found._schema.arguments if not a.is_out]
     defaults = [a.default_value if a.has_default_value() else None for a in given]
-    arguments: Any = namedtuple("arguments", [a.name for a in given], defaults=defaults)
+    make: Any = namedtuple
+    arguments = make("arguments", [a.name for a in given], defaults=defaults)
 
     @wraps(function)
     def run(*args: Any, **options: Any) -> Any:

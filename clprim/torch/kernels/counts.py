@@ -81,5 +81,5 @@ def _within(a: Any) -> Any:
     if a.density:
         found = found / found.sum()
         for d, edges in enumerate(a.bins):
-            found = found / edges.diff()[(..., *[None] * (len(shape) - 1 - d))]
+            found = found / edges.diff().reshape(-1, *[1] * (len(shape) - 1 - d))
     return found

@@ -11,7 +11,6 @@ import torch
 
 from clprim.torch.table import kernel
 
-Tensor = torch.Tensor
 # What a segment starts with, and how an element is added.
 _STEPS: dict[str, tuple[float, Any]] = {
     "sum": (0.0, "sum"),
@@ -52,22 +51,22 @@ class _Segments:
         found = torch.searchsorted(self.bounds, places, right=True) - 1
         self.index = self._spread(found % (self.count + 1), x)
 
-    def _spread(self, values: Tensor, x: Tensor) -> Tensor:
+    def _spread(self, values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """Numbers of an axis along those behind it."""
-        rest = x.ndim - 1 - self.axis
-        return values[(..., *[None] * rest)].expand(*values.shape, *x.shape[x.ndim - rest :])
+        rest = x.shape[self.axis + 1 :]
+        return values.reshape(*values.shape, *[1] * len(rest)).expand(*values.shape, *rest)
 
-    def sizes(self, x: Tensor) -> Tensor:
+    def sizes(self, x: torch.Tensor) -> torch.Tensor:
         """How many elements each has."""
         return self._spread(self.bounds.diff(), x)
 
-    def reduced(self, x: Tensor, start: float, how: Any) -> Tensor:
+    def reduced(self, x: torch.Tensor, start: float, how: Any) -> torch.Tensor:
         """What comes of the elements of each, in the dtype that sums are added up in."""
         shape = (*x.shape[: self.axis], self.count + 1, *x.shape[self.axis + 1 :])
         found = x.new_full(shape, start).scatter_reduce(self.axis, self.index, x, how)
         return found.narrow(self.axis, 0, self.count)
 
-    def read(self, values: Tensor) -> Tensor:
+    def read(self, values: torch.Tensor) -> torch.Tensor:
         """What the segment of each element has; of those in none 0."""
         one = values.new_zeros(()).expand(
             *values.shape[: self.axis], 1, *values.shape[self.axis + 1 :]
@@ -75,7 +74,7 @@ class _Segments:
         return torch.cat([values, one], self.axis).gather(self.axis, self.index)
 
 
-def _wide(x: Tensor) -> Tensor:
+def _wide(x: torch.Tensor) -> torch.Tensor:
     return x.float() if x.itemsize < 4 else x
 
 
