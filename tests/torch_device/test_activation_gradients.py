@@ -8,9 +8,7 @@ torch = pytest.importorskip("torch")
 
 from torch.nn import functional as F  # noqa: E402
 
-import clprim.torch as ct  # noqa: E402
-
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = pytest.mark.usefixtures("unoptimised", "strict")
 
 ACTIVATIONS = {
     "logit": torch.logit,
@@ -23,13 +21,6 @@ ACTIVATIONS = {
     "softshrink": lambda x: F.softshrink(x, 0.5),
     "tanh": torch.tanh,
 }
-
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    yield
-    ct.fallback("warn")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)

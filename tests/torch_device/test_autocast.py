@@ -12,14 +12,7 @@ from torch.nn import functional as F  # noqa: E402
 import clprim as cp  # noqa: E402
 import clprim.torch as ct  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
-
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    yield
-    ct.fallback("warn")
+pytestmark = pytest.mark.usefixtures("unoptimised", "strict")
 
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16], ids=str)

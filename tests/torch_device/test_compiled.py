@@ -15,20 +15,10 @@ import clprim.torch as ct  # noqa: E402
 from clprim.tune import ask  # noqa: E402
 
 pytestmark = [
-    pytest.mark.usefixtures("unoptimised"),
+    pytest.mark.usefixtures("unoptimised", "compiles"),
     pytest.mark.filterwarnings("ignore"),
 ]
 D = "opencl"
-
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    torch.compiler.reset()
-    torch.manual_seed(0)
-    yield
-    torch.compiler.reset()
-    ct.fallback("warn")
 
 
 def compiled(function, **options):

@@ -10,24 +10,13 @@ from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 from torch_networks import converts, recordings  # noqa: E402
 
-import clprim.torch as ct  # noqa: E402
 from clprim.runtime.device import current_device  # noqa: E402
 
 pytestmark = [
-    pytest.mark.usefixtures("unoptimised"),
+    pytest.mark.usefixtures("unoptimised", "compiles"),
     pytest.mark.filterwarnings("ignore"),
 ]
 D, LAST = "opencl", torch.channels_last
-
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    torch.compiler.reset()
-    torch.manual_seed(0)
-    yield
-    torch.compiler.reset()
-    ct.fallback("warn")
 
 
 class Excited(nn.Module):

@@ -10,23 +10,11 @@ from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential  # noqa: E402
 
-import clprim.torch as ct  # noqa: E402
-
 pytestmark = [
-    pytest.mark.usefixtures("unoptimised"),
+    pytest.mark.usefixtures("unoptimised", "compiles"),
     pytest.mark.filterwarnings("ignore"),
 ]
 D = "opencl"
-
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    torch.compiler.reset()
-    torch.manual_seed(0)
-    yield
-    torch.compiler.reset()
-    ct.fallback("warn")
 
 
 class Net(nn.Module):

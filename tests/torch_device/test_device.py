@@ -13,17 +13,12 @@ import clprim as cp  # noqa: E402
 import clprim.torch as ct  # noqa: E402
 from clprim.torch.memory import usage  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("strict")
+
 DTYPES = [
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int16,
     torch.int32, torch.int64, torch.uint8, torch.bool,
 ]  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    yield
-    ct.fallback("warn")
 
 
 def same(found, expected):

@@ -14,15 +14,8 @@ from torch import nn  # noqa: E402
 import clprim as cp  # noqa: E402
 import clprim.torch as ct  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = pytest.mark.usefixtures("unoptimised", "strict")
 D = "opencl"
-
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    yield
-    ct.fallback("warn")
 
 
 class Block(nn.Module):

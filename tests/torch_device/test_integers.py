@@ -6,17 +6,8 @@ torch = pytest.importorskip("torch")
 
 from torch.nn import functional as F  # noqa: E402
 
-import clprim.torch as ct  # noqa: E402
-
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = pytest.mark.usefixtures("unoptimised", "strict")
 KINDS = [torch.bool, torch.uint8, torch.int16, torch.int64, torch.float16, torch.float32]
-
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    yield
-    ct.fallback("warn")
 
 
 def check(function, *tensors):

@@ -9,16 +9,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
-import clprim.torch as ct  # noqa: E402
-
-pytestmark = pytest.mark.usefixtures("unoptimised")
-
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    yield
-    ct.fallback("warn")
+pytestmark = pytest.mark.usefixtures("unoptimised", "strict")
 
 
 class Call(nn.Module):

@@ -7,14 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import clprim.torch as ct  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    yield
-    ct.fallback("warn")
+pytestmark = pytest.mark.usefixtures("strict")
 
 
 @pytest.mark.usefixtures("unoptimised")

@@ -7,12 +7,7 @@ torch = pytest.importorskip("torch")
 import clprim as cp  # noqa: E402
 import clprim.torch as ct  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    yield
-    ct.fallback("warn")
+pytestmark = pytest.mark.usefixtures("strict")
 
 
 def test_an_elementwise_string_is_differentiable():

@@ -11,16 +11,10 @@ torch = pytest.importorskip("torch")
 from torch_models import torchvision  # noqa: E402
 
 import clprim as cp  # noqa: E402
-import clprim.torch as ct  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("strict")
 
 D = "opencl"
-
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    yield
-    ct.fallback("warn")
 
 
 def test_memory_is_told():

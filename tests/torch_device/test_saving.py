@@ -7,16 +7,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import clprim.torch as ct  # noqa: E402
+pytestmark = pytest.mark.usefixtures("strict")
 
 D = "opencl"
-
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    yield
-    ct.fallback("warn")
 
 
 class Tied(torch.nn.Module):

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import clprim.torch as ct  # noqa: E402
+pytestmark = pytest.mark.usefixtures("strict")
 
 inf, nan = math.inf, math.nan
 
@@ -32,13 +32,6 @@ ZETA = {
     (2, 1): math.pi**2 / 6, (2, 1e30): 1e-30, (2, inf): 0, (3, -0.5): 0.414398322, (1, 2): inf,
     (0, 0): nan, (0.5, -1): nan, (2.5, -0.5): nan, (2, -1): inf, (inf, 2): 0, (nan, 1): nan,
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    yield
-    ct.fallback("warn")
 
 
 def _close(found, values):

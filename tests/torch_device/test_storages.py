@@ -15,12 +15,7 @@ import clprim as cp  # noqa: E402
 import clprim.torch as ct  # noqa: E402
 from clprim.torch.memory import usage  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    yield
-    ct.fallback("warn")
+pytestmark = pytest.mark.usefixtures("strict")
 
 
 def storage(tensor):

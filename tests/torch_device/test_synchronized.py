@@ -4,19 +4,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import clprim.torch  # noqa: E402
-
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = pytest.mark.usefixtures("unoptimised", "strict")
 D, EPS, MOMENTUM = "opencl", 1e-3, 0.25
 # What storing a result, the input's size times, costs.
 ROUNDING = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}
-
-
-@pytest.fixture(autouse=True)
-def _nothing_on_the_cpu():
-    clprim.torch.fallback("error")
-    yield
-    clprim.torch.fallback("warn")
 
 
 def whole(xs, grads, weight, bias, mean, var):

@@ -8,16 +8,9 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-import clprim.torch as ct  # noqa: E402
+pytestmark = pytest.mark.usefixtures("strict")
 
 FORMATS = [torch.contiguous_format, torch.channels_last]
-
-
-@pytest.fixture(autouse=True)
-def strict():
-    ct.fallback("error")
-    yield
-    ct.fallback("warn")
 
 
 def convolutional():

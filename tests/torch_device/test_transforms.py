@@ -12,7 +12,10 @@ import clprim.torch as ct  # noqa: E402
 from clprim import ShapeError  # noqa: E402
 
 # PyTorch's own, at the first tangent of a process.
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
+pytestmark = [
+    pytest.mark.usefixtures("unoptimised", "strict"),
+    pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning"),
+]
 F, func = torch.nn.functional, torch.func
 ELEMENTS = """relu elu sigmoid tanh silu mish leaky_relu hardtanh hardsigmoid hardswish hardshrink
 softshrink softplus logsigmoid gelu selu celu threshold relu6""".split()
@@ -30,13 +33,6 @@ def agree(function, *given, rtol=1e-5):
 def numbers(*shape, seed=0):
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(shape, generator=generator, dtype=torch.float64)
-
-
-@pytest.fixture(autouse=True)
-def strict(unoptimised):
-    ct.fallback("error")
-    yield
-    ct.fallback("warn")
 
 
 @pytest.mark.parametrize("name", ELEMENTS)
