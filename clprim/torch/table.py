@@ -83,6 +83,8 @@ def by_name(name: str, function: Callable[[Any], Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def run(*args: Any, **options: Any) -> Any:
+        if len(args) == len(given):  # as most are called; this way takes no call of Python's
+            return function(tuple.__new__(arguments, args))
         return function(arguments(*args, **options))
 
     run.named = True  # type: ignore[attr-defined]
