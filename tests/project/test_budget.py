@@ -21,7 +21,7 @@ LINES = {
     "ops": 26_470,
     "clprim": 67_810,
     "clprim/language": 9_800,
-    "clprim/plan": 18_490,
+    "clprim/plan": 18_690,
     "clprim/runtime": 4_090,
     "clprim/arrays": 2_360,
     "clprim/call": 1_080,
