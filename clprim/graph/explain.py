@@ -134,7 +134,7 @@ def _memory(replay: Replay) -> str:
     """What kernels keep between them, and all that a call takes at its peak."""
     graph, between = replay.graph, replay.allocations
     everything = {buffer_of(o) for o in (*graph.inputs, *graph.outputs)}
-    everything |= {b for n in graph.nodes for b in n.buffers() if b.kind == "constant"}
+    everything |= {b for n in graph.nodes for b in n.touched if b.kind == "constant"}
     peak = between.nbytes + sum(b.nbytes for b in everything)
     return (
         f"{between.nbytes / 2**20:.1f} MiB between them (at least {between.live / 2**20:.1f}), "

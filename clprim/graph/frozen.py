@@ -55,7 +55,7 @@ def freeze(
          n.numbers, n.line)
         for n in graph.nodes
     ]  # fmt: skip
-    used = {b: None for n in graph.nodes for b in n.buffers()}
+    used = {b: None for n in graph.nodes for b in n.touched}
     used |= dict.fromkeys(map(buffer_of, graph.outputs))
     constants, total = [], 0
     for buffer in (b for b in used if b.kind == "constant"):

@@ -8,7 +8,7 @@ them reads and writes, and a pass that moves one has to keep it so.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -94,7 +94,7 @@ class Node:
         """The kernels."""
         return self.planning if isinstance(self.planning, Plan) else self.planning()
 
-    @property
+    @cached_property
     def draws(self) -> bool:
         """Whether it draws random numbers."""
         if not isinstance(self.planning, Plan):
@@ -114,7 +114,7 @@ class Node:
         self, reads: Mapping[Buffer, Buffer], writes: Mapping[Buffer, Buffer] = NO_BUFFERS
     ) -> Node:
         """Returns the same node over buffers that stand for others."""
-        if not any(b in reads or b in writes for b in self.buffers()):
+        if reads.keys().isdisjoint(self.touched) and writes.keys().isdisjoint(self.touched):
             return self
         return replace(
             self,
@@ -122,9 +122,20 @@ class Node:
             writes=tuple(rebased(o, writes) for o in self.writes),
         )
 
-    def buffers(self) -> Iterator[Buffer]:
-        """All that it reads or writes, some more than once."""
-        return map(buffer_of, (*self.writes, *self.reads))
+    @cached_property
+    def read(self) -> tuple[Buffer, ...]:
+        """Buffers that it reads, each once."""
+        return (*dict.fromkeys(map(buffer_of, self.reads)),)
+
+    @cached_property
+    def written(self) -> tuple[Buffer, ...]:
+        """Buffers that it writes, each once, also those among what it reads."""
+        return (*dict.fromkeys(map(buffer_of, (*self.writes, *self.changed))),)
+
+    @cached_property
+    def touched(self) -> tuple[Buffer, ...]:
+        """Buffers of its results and of what it reads, each once."""
+        return (*dict.fromkeys(map(buffer_of, (*self.writes, *self.reads))),)
 
 
 def planning_of(
@@ -290,27 +301,35 @@ class Graph:
 class Uses:
     """Where the buffers of some nodes are written and read, by the nodes' numbers."""
 
-    def __init__(self, nodes: Sequence[Node | None]) -> None:
+    def __init__(self, nodes: Sequence[Node] = ()) -> None:
         self.writers: dict[Buffer, list[int]] = {}
         self.readers: dict[Buffer, list[int]] = {}
         for n, node in enumerate(nodes):
-            self.change(n, None, node)
+            for buffer in node.written:
+                self.writers.setdefault(buffer, []).append(n)
+            for buffer in node.read:
+                self.readers.setdefault(buffer, []).append(n)
+
+    def copy(self) -> Uses:
+        """Returns uses that may change while these stay."""
+        made = Uses()
+        made.writers = {buffer: [*found] for buffer, found in self.writers.items()}
+        made.readers = {buffer: [*found] for buffer, found in self.readers.items()}
+        return made
 
     def change(self, n: int, old: Node | None, new: Node | None) -> None:
         """Counts another node, or none, in the place of one."""
-        for buffer, found in self._of(old):
-            found[buffer].remove(n)
-            if not found[buffer]:
-                del found[buffer]
-        for buffer, found in self._of(new):
-            insort(found.setdefault(buffer, []), n)
-
-    def _of(self, node: Node | None) -> Iterator[tuple[Buffer, dict[Buffer, list[int]]]]:
-        if node is not None:
-            written = (*node.writes, *node.changed)
-            for operands, found in ((written, self.writers), (node.reads, self.readers)):
-                for buffer in dict.fromkeys(map(buffer_of, operands)):
-                    yield buffer, found
+        for node, known in (old, False), (new, True):
+            if node is None:
+                continue
+            for buffers, uses in (node.written, self.writers), (node.read, self.readers):
+                for buffer in buffers:
+                    if known:
+                        insort(uses.setdefault(buffer, []), n)
+                    elif len(uses[buffer]) > 1:
+                        uses[buffer].remove(n)
+                    else:
+                        del uses[buffer]
 
     def span(self, buffer: Buffer) -> tuple[int, int]:
         """The first and the last node that touch a buffer."""

@@ -67,6 +67,6 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
 
 def _is_all(graph: Graph) -> bool:
     """Whether launches are all that there is to a call."""
-    touched = [*map(buffer_of, graph.outputs), *(b for node in graph.nodes for b in node.buffers())]
+    touched = [*map(buffer_of, graph.outputs), *(b for node in graph.nodes for b in node.touched)]
     launched = not any(node.draws or node.kept for node in graph.nodes)
     return launched and all(buffer.kind != "constant" for buffer in touched)

@@ -192,7 +192,7 @@ class _Splitting(Trace):
         split.prepare(self, nodes)
         written = _temporaries(nodes)
         own = {b: Buffer(b.nbytes) for b in written}
-        used = {b for node in nodes for b in node.buffers()}
+        used = {b for node in nodes for b in node.touched}
         inputs = [b for b in self._places if b in used]
         if any(b.kind == "temporary" and b not in own for b in used):
             tracing.end("an array that was not held before")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from functools import lru_cache
 
 from clprim.language.names import BUILTINS, COMPONENTWISE, INTEGER_FORMS, PREDICATES
 from clprim.language.operands import operand_number
@@ -50,6 +51,7 @@ class Differs(Exception):  # noqa: N818 — an answer, not an error
     """A vector would compute something else than its components."""
 
 
+@lru_cache(maxsize=1024)
 def is_componentwise(*snippets: Snippet) -> bool:
     """Whether all snippets compute the same on vectors as on each component of them.
 

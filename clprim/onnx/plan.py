@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections import ChainMap
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from clprim.call.packed import PackedWeight
@@ -132,7 +133,7 @@ class Segment:
         if not graph.outputs:
             return
         weights = plan.context.weights
-        for buffer in {b for node in graph.nodes for b in node.buffers()}:
+        for buffer in {b for node in graph.nodes for b in node.touched}:
             if buffer.kind == "constant" and buffer.weight is None:
                 buffer.weight = weights.get(id(buffer.memory))
         self.compiled = Compiled(self._device, graph, self.form)
@@ -145,19 +146,22 @@ class Segment:
 
     # --- on disk ---------------------------------------------------------------------------------
 
-    def _key(self, digest: str) -> str:
-        """What all that is planned depends on."""
+    @cached_property
+    def _told(self) -> str:
+        """What all that is planned depends on, but for the model."""
         device = self._device
-        told = (digest, self._signature, identity(device.cl), device.traits,
-                table_of(device).choices, version_of_sources())  # fmt: skip
-        return hashlib.sha256(f"onnx:{told!r}".encode()).hexdigest()
+        return repr((self._signature, identity(device.cl), device.traits, table_of(device).choices,
+                     version_of_sources()))  # fmt: skip
+
+    def _key(self, digest: str) -> str:
+        return hashlib.sha256(f"onnx:{digest}:{self._told}".encode()).hexdigest()
 
     def _freeze(self, compiled: Compiled) -> None:
         """Keeps what was planned; where something was computed of weights, with all of theirs."""
         names, source = self._plan.names_of_weights(), self._plan.source
         graph = compiled.replay.graph
-        before = {b for n in compiled.traced.nodes for b in n.buffers()}
-        now = {b for n in graph.nodes for b in n.buffers() if b.kind == "constant"}
+        before = {b for n in compiled.traced.nodes for b in n.touched}
+        now = {b for n in graph.nodes for b in n.touched if b.kind == "constant"}
 
         def name_of(buffer: Buffer) -> str | None:
             return names.get(id(buffer.memory))

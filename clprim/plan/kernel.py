@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 
 from clprim.dtypes import AnyDType, stored_type
 
@@ -99,6 +100,7 @@ class Parameter:
     format: str
 
     @staticmethod
+    @lru_cache(maxsize=1024)
     def number(type_name: str, name: str) -> Parameter:
         """A parameter passed by value."""
         return Parameter(f"const {type_name} {name}", _FORMATS[type_name])
@@ -160,7 +162,7 @@ class KernelPlan:
     # Whether it reads nothing but a weight, with which what it writes may be kept
     once: bool = False
 
-    @property
+    @cached_property
     def draws(self) -> bool:
         """Whether it draws random numbers."""
         return SEED in self.arguments

@@ -112,11 +112,11 @@ def broadcasts_to(shape: Shape, target: Shape) -> bool:
 def broadcast_strides(operand: Operand, shape: Shape) -> tuple[int, ...]:
     """Returns the operand's strides in elements over ``shape``: 0 where it is repeated."""
     missing = len(shape) - len(operand.shape)
-    own = (
-        0 if size == 1 else operand.in_elements(stride)
+    own = [
+        0 if size == 1 or stride == 0 else operand.in_elements(stride)
         for size, stride in zip(operand.shape, operand.strides, strict=True)
-    )
-    return (0,) * missing + tuple(own)
+    ]
+    return (*[0] * missing, *own)
 
 
 def row_major_strides(shape: Shape, axes: Sequence[int] | None = None) -> tuple[int, ...]:

@@ -96,9 +96,9 @@ def may_share_lanes(device: cl.Device) -> bool:
 def identity(device: cl.Device) -> tuple[bytes, ...]:
     """Name everything but the source that the compiler's output may depend on."""
     settings = sorted(
-        f"{k}={v}"
-        for k, v in os.environ.items()
-        if k.startswith(_SETTINGS) and k != "POCL_CACHE_DIR"  # which changes no output
+        f"{name}={os.environ.get(name)}"
+        for name in os.environ
+        if name.startswith(_SETTINGS) and name != "POCL_CACHE_DIR"  # which changes no output
     )
     names = (
         device.name,

@@ -23,7 +23,7 @@ def graph_of(device):
 
     x = cp.asarray(np.arange(24, dtype=np.float32).reshape(3, 8) - 12)
     graph = net.graph(x, w, shift)
-    weights = {id(b.memory): b.weight for n in graph.nodes for b in n.buffers() if b.weight}
+    weights = {id(b.memory): b.weight for n in graph.nodes for b in n.touched if b.weight}
     (named,) = [k for k, v in weights.items() if v.array.nbytes == w.nbytes]
     return x, graph, named, weights[named], net(x, w, shift).get()
 

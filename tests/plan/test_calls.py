@@ -1,8 +1,10 @@
-"""How many Python functions a first call of an operator runs, its kernels being known."""
+"""How many Python functions first calls run whose kernels are known: of operators, of a model."""
 
 import sys
 from dataclasses import replace
+from uuid import uuid4
 
+import numpy as np
 import pytest
 
 import clprim as cp
@@ -47,3 +49,44 @@ def test_what_a_convolution_is_and_its_tile_are_found_once(traits, error):
     assert sum(found.values()) < (2200 if traits.is_cpu else 3000)
     for name in ("depthwise_of", "gradient_of", "contractions", "winograd_tile", "best_outline"):
         assert found.get(name, 0) <= 1, name
+
+
+# Two convolutions, of which one is added to what it reads, a pooling and a classifier.
+NODES = """g (float[n, 3, 32, 32] x) => (float[n, 64] y) {
+    a = Conv<pads = [1, 1, 1, 1]>(x, w1, b1)
+    b = BatchNormalization(a, s1, t1, m1, v1)
+    c = Relu(b)
+    d = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(c)
+    e = Conv<pads = [1, 1, 1, 1]>(d, w2)
+    f = BatchNormalization(e, s2, t2, m2, v2)
+    h = Relu(f)
+    i = Add(d, h)
+    j = GlobalAveragePool(i)
+    k = Flatten(j)
+    l = Gemm<transB = 1>(k, w3, b3)
+    y = Softmax<axis = -1>(l)
+}"""
+WEIGHTS = {"w1": (16, 3, 3, 3), "w2": (16, 16, 3, 3), "w3": (64, 16), "b1": (16,), "b3": (64,)}
+WEIGHTS |= dict.fromkeys(("s1", "t1", "m1", "v1", "s2", "t2", "m2", "v2"), (16,))
+
+
+def test_a_first_run_of_an_onnx_model_is_soon_planned_and_launched(device):
+    onnx = pytest.importorskip("onnx")
+    import clprim.onnx
+
+    dice = np.random.default_rng(3)
+    weights = {n: dice.uniform(0.5, 1, shape).astype(np.float32) for n, shape in WEIGHTS.items()}
+
+    def calls_of_first(batch):
+        """Of another model each time, so that the disk has no plan of it."""
+        head = f'ir_version: 8, opset_import: ["" : 17], doc_string: "{uuid4().hex}"'
+        model = onnx.parser.parse_model(f"<{head}> {NODES}")
+        model.graph.initializer.extend(
+            onnx.numpy_helper.from_array(value, name) for name, value in weights.items()
+        )
+        net, x = clprim.onnx.load(model.SerializeToString()), cp.zeros((batch, 3, 32, 32)).get()
+        return sum(calls_of(lambda: net(x)).values())
+
+    calls_of_first(2)
+    calls_of_first(3)  # whose kernels are built
+    assert calls_of_first(4) < 20_000

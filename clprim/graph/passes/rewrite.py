@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
-from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, same_place
+from clprim.graph.graph import Buffer, Graph, Node, buffer_of, same_place
 from clprim.graph.passes.layout.reshaping import in_place_of
 from clprim.plan.strides import shares_memory
 from clprim.primitives.product import ContractionPrimitive
@@ -35,7 +35,7 @@ class Rewrite:
     def put(self, n: int, new: Node | None) -> None:
         """Puts another node, or none, in the place of one."""
         if self.uses is self.graph.uses:
-            self.uses = Uses(self.nodes)  # those of the graph stay
+            self.uses = self.uses.copy()  # those of the graph stay
         self.uses.change(n, self.nodes[n], new)
         self.nodes[n] = new
 
@@ -47,17 +47,17 @@ class Rewrite:
     def can_sink(self, first: int, second: int) -> bool:
         """Whether a node can run where a later one does: nobody between minds."""
         node = self.node(first)
-        for buffer in {buffer_of(w) for w in node.writes}:
-            if self._touched(buffer, first + 1, second):
-                return False
-        return not any(self.is_written(buffer_of(r), first + 1, second) for r in node.reads)
+        made = set(map(buffer_of, node.writes))
+        return not (
+            any(self._touched(buffer, first + 1, second) for buffer in made)
+            or any(self.is_written(buffer, first + 1, second) for buffer in node.read)
+        )
 
     def can_rise(self, first: int, second: int, without: Buffer | None = None) -> bool:
         """Whether a node can run where an earlier one does, but for what it reads of a buffer."""
         node = self.node(second)
-        reads = {buffer_of(r) for r in node.reads} - {without}
         return not (
-            any(self.is_written(buffer, first, second) for buffer in reads)
+            any(self.is_written(b, first, second) for b in node.read if b is not without)
             or any(self._touched(buffer_of(w), first, second) for w in node.writes)
         )
 

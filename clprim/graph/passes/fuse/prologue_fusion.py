@@ -44,7 +44,7 @@ def prologue_fusion(graph: Graph, device: Device) -> Graph:
 def _into_groups(rewrite: Rewrite, n: int) -> bool:
     """Moves a node that makes something of what groups, or a reduction, read into them."""
     node = rewrite.node(n)
-    for buffer in dict.fromkeys(map(buffer_of, node.reads)):
+    for buffer in node.read:
         maker = rewrite.maker(n, buffer)
         before = None if maker is None else rewrite.nodes[maker]
         if maker is None or before is None:

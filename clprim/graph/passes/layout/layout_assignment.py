@@ -65,7 +65,7 @@ def layout_assignment(graph: Graph, device: Device) -> Graph:
             buffer
             for node, other in zip(graph.nodes, moved, strict=True)
             if other is None
-            for buffer in node.buffers()
+            for buffer in node.touched
         }
         images = {b: o for b, o in images.items() if b not in stay}
 
@@ -75,7 +75,7 @@ def _images(graph: Graph) -> dict[Buffer, Operand]:
     found = dict[Buffer, Operand]()
     fixed = {buffer_of(o) for n, o in enumerate(graph.outputs) if n not in graph.free}
     convolutions = [node for node in graph.nodes if _is_convolution(node)]
-    convolved = {b for node in convolutions for b in node.buffers()}
+    convolved = {b for node in convolutions for b in node.touched}
     fixed.update(buffer_of(_convolved(node)[2]) for node in convolutions)
     # What convolutions see says best which dimension holds the channels.
     seen = (o for node in (*convolutions, *graph.nodes) for o in (*node.writes, *node.reads))
@@ -179,18 +179,17 @@ class _Layout:
         self._pairs = [[*self._pairs_of(node)] for node in graph.nodes]
         self.touching: dict[Buffer, list[int]] = {}
         for n, node in enumerate(graph.nodes):
-            for buffer in dict.fromkeys(node.buffers()):
+            for buffer in node.touched:
                 self.touching.setdefault(buffer, []).append(n)
 
     def cost(self, nodes: Iterable[int]) -> float:
         """Bytes that some nodes move, but for those that they move however images lie."""
-        return sum(self._cost(pair) for n in nodes for pair in self._pairs[n])
+        return sum([self._cost(pair) for n in nodes for pair in self._pairs[n]])
 
     def _cost(self, pair: _Pair) -> float:
-        a, b = (
-            walks[buffer is not None and self.last[buffer]]
-            for buffer, walks in zip(pair.buffers, pair.walks, strict=True)
-        )
+        (first, second), (walks, others), last = pair.buffers, pair.walks, self.last
+        a = walks[first is not None and last[first]]
+        b = others[second is not None and last[second]]
         if a is not None and b is not None and a[0] != b[0] and a[1] != b[1]:
             return pair.apart
         walk = a or b
@@ -291,7 +290,7 @@ def _placed_by(changed: dict[Buffer, Relocation], operand: Operand) -> Operand |
 
 def _moved(device: Device, node: Node, changed: dict[Buffer, Relocation]) -> Node | None:
     """The same node over images in other formats; None where it cannot be."""
-    if not any(buffer in changed for buffer in node.buffers()):
+    if not any(buffer in changed for buffer in node.touched):
         return node
 
     reads, writes = (

@@ -62,7 +62,7 @@ def rematerialisation(graph: Graph, device: Device) -> Graph:
 
 
 def _allocated(graph: Graph, nodes: list[Node], grain: int) -> Allocations:
-    taken = ((*node.buffers(), *_workspace(node)) for node in nodes)
+    taken = ((*node.touched, *_workspace(node)) for node in nodes)
     return allocations_of(lives_of(taken, graph.results()), grain)
 
 
@@ -75,7 +75,7 @@ class _Values:
 
     def __init__(self, graph: Graph) -> None:
         self._nodes, uses, results = graph.nodes, graph.uses, graph.results()
-        self._reads = [[*dict.fromkeys(map(buffer_of, node.reads))] for node in graph.nodes]
+        self._reads = [node.read for node in graph.nodes]
         self._costs = [_cost(node) for node in graph.nodes]
         self._source: dict[Buffer, int] = {}  # the only node that makes it
         self._last: dict[Buffer, int] = {}

@@ -20,8 +20,7 @@ def common_subexpressions(graph: Graph, device: Device) -> Graph:
         key = _key(node) if _is_pure(node, uses) else None
         first = n if key is None else known.setdefault(key, n)
         made = [buffer_of(w) for w in node.writes]
-        read = map(buffer_of, node.reads)
-        changed = any(first <= m < n for b in read for m in uses.writers.get(b, ()))
+        changed = any(first <= m < n for b in node.read for m in uses.writers.get(b, ()))
         if first == n or changed or any(b in results for b in made):
             nodes.append(node)
             continue

@@ -30,7 +30,7 @@ def constant_folding(graph: Graph, device: Device) -> Graph:
     for n, node in enumerate(graph.nodes):
         if n in known:
             # What nobody has written yet holds anything, in memory of its own.
-            for buffer in map(buffer_of, node.reads):
+            for buffer in node.read:
                 if buffer.kind == "temporary" and buffer not in made:
                     made[buffer] = _constant(device, buffer.nbytes)
         moved = node.rebased(made)
@@ -70,7 +70,7 @@ def _known(graph: Graph) -> set[int]:
             )
             fixed = all(
                 b.frozen or (b in uses.writers and found.issuperset(uses.writers[b]))
-                for b in map(buffer_of, node.reads)
+                for b in node.read
             )
             if not (alone and fixed):
                 found.discard(n)
@@ -118,7 +118,7 @@ def _written(device: Device, node: Node, written: dict[Buffer, Any]) -> Written:
 
 def _run(device: Device, node: Node, written: dict[Buffer, Any]) -> None:
     """Launches a node, whose results go to the memory of their buffers."""
-    memory = {buffer_of(r): buffer_of(r).memory for r in node.reads} | written
+    memory = {buffer: buffer.memory for buffer in node.read} | written
     enqueue(device, steps_of(device, (node,)), memory)
 
 

@@ -19,10 +19,9 @@ def dead_code(graph: Graph, device: Device) -> Graph:
     wanted: set[Buffer] = graph.results()
     kept: list[Node] = []
     for node in reversed(graph.nodes):
-        made = [buffer_of(w) for w in (*node.writes, *node.changed)]
-        if node.draws or any(b in wanted or b.kind != "temporary" for b in made):
+        if node.draws or any(b in wanted or b.kind != "temporary" for b in node.written):
             kept.append(node)
-            wanted.update(map(buffer_of, node.reads))
+            wanted.update(node.read)
     dropped = len(graph.nodes) - len(kept)
     note = f"dead code: {dropped} nodes dropped"
     return graph.with_nodes(kept[::-1], note) if dropped else graph
