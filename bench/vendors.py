@@ -28,7 +28,7 @@ import numpy as np
 
 from bench.builds.examples import of_tests
 from bench.case import Options
-from clprim.language.grouped import define_grouped
+from clprim.language.grouped_definition import define_grouped
 from clprim.plan.conv.dense import dense_convolution, dense_depthwise
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.lowering import forward

@@ -27,8 +27,8 @@ from support import BFLOAT16
 
 import clprim as cp
 from clprim.dtypes import scalar_dtype
-from clprim.language.epilogue import define_epilogue
-from clprim.language.grouped import define_grouped
+from clprim.language.epilogue_snippet import define_epilogue
+from clprim.language.grouped_definition import define_grouped
 from clprim.plan.conv.dense import dense_convolution, dense_depthwise
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.lowering import forward

@@ -25,7 +25,7 @@ from support import BFLOAT16
 
 import clprim as cp
 from clprim.language.definition import define_pointwise
-from clprim.language.epilogue import define_epilogue
+from clprim.language.epilogue_snippet import define_epilogue
 from clprim.plan.families import FAMILIES
 from clprim.plan.fused.attention import plan_attention
 from clprim.plan.fused.attention_few import plan_attention_few

@@ -25,7 +25,7 @@ from clprim.language.gradient.groups import Grouping
 from clprim.language.gradient.monomials import exchanged
 from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term
-from clprim.language.grouped import GroupedDefinition
+from clprim.language.grouped_definition import GroupedDefinition
 
 
 class GroupStages:

@@ -15,7 +15,7 @@ from clprim.language.gradient.groups import Grouping
 from clprim.language.gradient.monomials import exchanged
 from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term, below
-from clprim.language.grouped import GroupedDefinition
+from clprim.language.grouped_definition import GroupedDefinition
 from clprim.language.rename import renamed
 
 

@@ -22,7 +22,7 @@ from clprim.gradients.operator import OperatorGradient
 from clprim.gradients.second import SecondGradient
 from clprim.gradients.stages import GradientStage
 from clprim.language.gradient.groups import Grouping, derive_groups
-from clprim.language.grouped import GroupedDefinition
+from clprim.language.grouped_definition import GroupedDefinition
 from clprim.plan.strides import broadcast_shapes, broadcast_strides, reduced_axes
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from clprim.errors import DefinitionError, quoted
 from clprim.language import names
-from clprim.language.check import check
+from clprim.language.check_snippet import check
 from clprim.language.combine import added_results, derive_combine, position_results, summed_results
 from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.lookups import LOOKUPS

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clprim.errors import DefinitionError
-from clprim.language.check import check
+from clprim.language.check_snippet import check
 from clprim.language.componentwise import is_componentwise
 from clprim.language.definition import ReductionDefinition
 from clprim.language.snippet import Rules, Snippet

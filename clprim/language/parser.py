@@ -8,8 +8,8 @@ a statement with one that is no C as it stands is kept as it is (`Opaque`).
 from __future__ import annotations
 
 from clprim.language.cursor import Fault, Words
-from clprim.language.expressions import Expressions
 from clprim.language.node import Span
+from clprim.language.parse_expressions import Expressions
 from clprim.language.tokens import Token
 from clprim.language.tree import (
     CONDITIONAL,

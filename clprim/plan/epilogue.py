@@ -16,7 +16,7 @@ import numpy as np
 
 from clprim.dtypes import AnyDType
 from clprim.language.componentwise import is_componentwise, needs_float
-from clprim.language.epilogue import appended, define_epilogue
+from clprim.language.epilogue_snippet import appended, define_epilogue
 from clprim.language.rename import renamed
 from clprim.language.snippet import Snippet
 from clprim.plan.strides import Operand, dense_strides

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from clprim.call.forms import register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target
 from clprim.errors import DTypeError, ShapeError
-from clprim.language.epilogue import define_epilogue
+from clprim.language.epilogue_snippet import define_epilogue
 from clprim.plan.fused.gate import Gate, plan_gate
 from clprim.plan.kernel import Plan
 from clprim.plan.strides import Operand, dense_strides

@@ -20,7 +20,7 @@ from clprim.call.scalars import scalar_dtypes, weaken
 from clprim.call.signature import outputs_of, told_apart
 from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import register
-from clprim.language.grouped import define_grouped
+from clprim.language.grouped_definition import define_grouped
 from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import Plan

@@ -16,7 +16,7 @@ from clprim.call.scalars import scalar_dtypes
 from clprim.call.signature import outputs_of
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import register
-from clprim.language.pairs import define_pairs
+from clprim.language.pairs_definition import define_pairs
 from clprim.plan.kernel import Plan
 from clprim.plan.reduction.nested import plan_nested
 from clprim.plan.reduction.nested_code import Nested

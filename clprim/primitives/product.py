@@ -16,7 +16,7 @@ from clprim.call.packed import PackedWeight
 from clprim.call.primitive import Primitive, Request, Target, run
 from clprim.dtypes import AnyDType, is_real
 from clprim.errors import DTypeError, quoted
-from clprim.language.epilogue import define_epilogue
+from clprim.language.epilogue_snippet import define_epilogue
 from clprim.options import current_options
 from clprim.plan.epilogue import NO_EPILOGUE, Epilogue, is_position, is_result
 from clprim.plan.kernel import Plan

@@ -20,7 +20,7 @@ from clprim.torch import (
 from clprim.torch.device import DeviceModule, serve_accelerator
 from clprim.torch.exported import load_exported
 from clprim.torch.function import operator
-from clprim.torch.fused import fuse
+from clprim.torch.fused_networks import fuse
 from clprim.torch.kernels import (
     attention,
     groups,
@@ -31,9 +31,9 @@ from clprim.torch.kernels import (
     recurrent,
     shape,
 )
-from clprim.torch.memory import array, in_use, tensor
 from clprim.torch.on_cpu import fallback, run_on_cpu
 from clprim.torch.report import coverage
+from clprim.torch.tensors import array, in_use, tensor
 
 __all__ = ["array", "coverage", "fallback", "fuse", "load_exported", "operator", "tensor"]
 

@@ -26,8 +26,8 @@ from clprim.torch.layout import (
     seldom,
     turned,
 )
-from clprim.torch.memory import Number, counted, kind_of, numpy_dtype
 from clprim.torch.table import kernel, overload
+from clprim.torch.tensors import Number, counted, kind_of, numpy_dtype
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: PyTorch's numbers for what becomes of the losses of elements.

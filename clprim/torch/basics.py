@@ -12,9 +12,9 @@ from clprim.torch import dispatcher, numbers, private
 from clprim.torch.copying import cast, copy_into, duplicate
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import like
-from clprim.torch.memory import adopt, array_of, download, new, on_device, upload
 from clprim.torch.on_cpu import write
 from clprim.torch.storages import set_storage
+from clprim.torch.tensors import adopt, array_of, download, new, on_device, upload
 
 _aten = torch.ops.aten
 _as_given = like(0)

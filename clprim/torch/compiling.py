@@ -12,7 +12,7 @@ from torch import fx
 from clprim.errors import DefinitionError, DeviceError, quoted
 from clprim.torch import private
 from clprim.torch.generators import DeviceGenerator
-from clprim.torch.memory import on_device
+from clprim.torch.tensors import on_device
 
 _MODES = {"default": False, "reduce-overhead": False, "max-autotune": True,
           "max-autotune-no-cudagraphs": True}  # fmt: skip

@@ -9,7 +9,7 @@ import torch
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.primitives.arithmetic import astype, copy
-from clprim.torch.memory import kind_of, numpy_dtype
+from clprim.torch.tensors import kind_of, numpy_dtype
 
 
 def copy_into(target: Array, source: Any) -> None:

@@ -17,7 +17,6 @@ from clprim.errors import DeviceError
 from clprim.runtime.device import devices
 from clprim.text_table import format_table
 from clprim.torch import numbers, private
-from clprim.torch.memory import placement, supports_bfloat16, torch_dtypes
 from clprim.torch.streams import (
     QueueEvent,
     QueueStream,
@@ -27,6 +26,7 @@ from clprim.torch.streams import (
     opened,
     stream_given,
 )
+from clprim.torch.tensors import placement, supports_bfloat16, torch_dtypes
 
 _STATE = struct.Struct("<QQ")  # seed, number of calls
 

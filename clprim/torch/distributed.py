@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from clprim.errors import DeviceError
 from clprim.torch import dispatcher, private
-from clprim.torch.memory import on_device
+from clprim.torch.tensors import on_device
 
 #: Its name, as in ``init_process_group("cpu:gloo,opencl:clprim")``.
 BACKEND = "clprim"

@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from clprim.errors import DefinitionError, quoted
 from clprim.torch import private
-from clprim.torch.memory import on_device
+from clprim.torch.tensors import on_device
 
 
 class Exported:

@@ -10,8 +10,8 @@ import torch
 from clprim.errors import DTypeError
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
-from clprim.torch.memory import adopt, array_of, on_device
 from clprim.torch.numbers import run_on
+from clprim.torch.tensors import adopt, array_of, on_device
 
 
 class _Once(torch.autograd.Function):  # type: ignore[misc]

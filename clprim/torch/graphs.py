@@ -27,8 +27,8 @@ from clprim.plan.strides import Operand
 from clprim.runtime import tracing
 from clprim.runtime.device import Device, current_device, on
 from clprim.torch import private
-from clprim.torch.memory import adopt, array_of, elsewhere, kind_of, placement
 from clprim.torch.numbers import run_on
+from clprim.torch.tensors import adopt, array_of, elsewhere, kind_of, placement
 from clprim.torch.weights import Weights
 
 # Why a call is not replayed, and why it computes more than it has to.

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from clprim.torch import private
-from clprim.torch.memory import on_device
+from clprim.torch.tensors import on_device
 
 
 def _apply(original: Any) -> Any:

@@ -13,8 +13,8 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from clprim.plan.strides import Operand, dense_strides, overlaps_itself
 from clprim.torch import private
-from clprim.torch.memory import on_device
 from clprim.torch.parts import Lies, is_written, lies_of
+from clprim.torch.tensors import on_device
 
 _HERE = torch.device("cpu")
 _BYTE = np.dtype(np.uint8)

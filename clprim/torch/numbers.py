@@ -18,7 +18,8 @@ import torch
 from clprim.arrays.array import Array
 from clprim.errors import DeviceError
 from clprim.runtime.device import Device, current_device, device_of, devices, on
-from clprim.torch import dispatcher, memory, private
+from clprim.torch import dispatcher, private
+from clprim.torch.tensors import download, on_device, placement
 
 _BARE = torch.device(private.NAME)
 _lock = threading.RLock()
@@ -75,7 +76,7 @@ def begin(number: int | None = None) -> None:
     with _lock:
         if not _order:
             _order.extend(_all())
-            memory.placement.number_of = number_of_array
+            placement.number_of = number_of_array
             dispatcher.wrap_kernels(_placed)
 
 
@@ -124,9 +125,9 @@ def _placed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _copied(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(source: torch.Tensor, target: torch.Tensor, *rest: Any) -> Any:
-        both = memory.on_device(source) and memory.on_device(target)
+        both = on_device(source) and on_device(target)
         if both and source.device != target.device:
-            source = memory.download(source)
+            source = download(source)
         number = _number((source, target), None)
         with on(_order[number or 0]):
             return function(source, target, *rest)
@@ -140,7 +141,7 @@ def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
         if device is not None and torch.device(device).type == private.NAME:
             wanted = check(torch.device(device).index)
             if number is not None and number != wanted:
-                x = memory.download(x)
+                x = download(x)
             number, device = wanted, _BARE
         with on(_order[number or 0]):
             return function(x, device=device, **options)

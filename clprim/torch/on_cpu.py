@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_map
 from clprim.errors import DefinitionError, DeviceError
 from clprim.torch import private
 from clprim.torch.copying import copy_into
-from clprim.torch.memory import array_of, download, on_device, upload
+from clprim.torch.tensors import array_of, download, on_device, upload
 
 _MODES = ("warn", "error", "silent")
 _chosen = ["warn"]

@@ -16,7 +16,6 @@ from clprim.runtime import tracing
 from clprim.runtime.tracing import TraceEndedError
 from clprim.torch import private
 from clprim.torch.graphs import Graphs
-from clprim.torch.memory import on_device
 from clprim.torch.moving import Moved, in_order, laid_out, to_device
 from clprim.torch.parts import (
     STATES,
@@ -30,6 +29,7 @@ from clprim.torch.parts import (
     split,
     takes_numbers,
 )
+from clprim.torch.tensors import on_device
 from clprim.torch.weights import Weights
 
 _AS_STRIDED = torch.ops.aten.as_strided.default

@@ -10,7 +10,8 @@ import torch
 from torch.multiprocessing import reductions
 
 from clprim.errors import DeviceError
-from clprim.torch import dispatcher, memory, private
+from clprim.torch import dispatcher, private
+from clprim.torch.tensors import reach, resize
 
 _aten = torch.ops.aten
 
@@ -53,7 +54,7 @@ def _resize(_: Any, storage: Any, size: int) -> Any:
     if size < 0:
         raise RuntimeError(f"resize_: expected a size of at least 0, got {size}")
     if size != storage.nbytes():
-        memory.resize(storage, size)
+        resize(storage, size)
     return storage
 
 
@@ -91,9 +92,9 @@ def set_storage(
     if not stride:
         stride = torch.empty(size, device="meta").stride()
     if _on_device(source) and 0 not in size and min(stride, default=0) >= 0 <= offset:
-        needed = (offset + memory.reach(size, stride)) * x.element_size()
+        needed = (offset + reach(size, stride)) * x.element_size()
         if needed > source.nbytes():
-            memory.resize(source, needed)
+            resize(source, needed)
     _aten.set_.source_Storage_storage_offset.redispatch(
         private.META, x, source, offset, list(size), list(stride)
     )

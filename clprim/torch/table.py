@@ -19,7 +19,7 @@ from clprim.arrays.array import Array
 from clprim.torch import dispatcher, private
 from clprim.torch.copying import cast, check_target, copy_into
 from clprim.torch.layout import Rule, laid, seldom
-from clprim.torch.memory import (
+from clprim.torch.tensors import (
     adopt,
     array_of,
     array_or_none,

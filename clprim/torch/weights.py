@@ -9,7 +9,7 @@ import torch
 from clprim.call.packed import PackedWeight
 from clprim.graph.graph import Buffer, buffer_of
 from clprim.graph.trace import Trace
-from clprim.torch.memory import array_of
+from clprim.torch.tensors import array_of
 
 
 class Weights:

@@ -15,7 +15,7 @@ from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.primitive import Request, Target, request_of
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
-from clprim.language.epilogue import define_epilogue
+from clprim.language.epilogue_snippet import define_epilogue
 from clprim.ops.conv.arguments import (
     batched,
     bias_place,

@@ -10,7 +10,7 @@ from clprim.call.primitive import run
 from clprim.errors import DefinitionError
 from clprim.graph.backward import DERIVATIVES, Call, Derivative
 from clprim.graph.graph import Node
-from clprim.language.epilogue import define_epilogue
+from clprim.language.epilogue_snippet import define_epilogue
 from clprim.ops.conv.forward import conv2d
 from clprim.ops.conv.gradient import conv2d_input, conv2d_weight
 from clprim.ops.conv.settings import Settings

@@ -13,7 +13,7 @@ from clprim.call.primitive import Target
 from clprim.dtypes import AnyDType, require_supported
 from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.language.composed import Composed
-from clprim.language.epilogue import appended, define_epilogue
+from clprim.language.epilogue_snippet import appended, define_epilogue
 from clprim.ops.shared.arguments import number
 from clprim.ops.shared.ranks import Store
 from clprim.ops.shared.strings import kernel

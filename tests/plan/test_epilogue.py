@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clprim import DefinitionError
-from clprim.language.epilogue import define_epilogue
+from clprim.language.epilogue_snippet import define_epilogue
 from clprim.plan.epilogue import Epilogue, Read, positions
 from clprim.plan.strides import Operand
 

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import clprim as cp  # noqa: E402
 import clprim.torch as ct  # noqa: E402
-from clprim.torch.memory import usage  # noqa: E402
+from clprim.torch.tensors import usage  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("strict")
 

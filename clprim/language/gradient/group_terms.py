@@ -9,7 +9,7 @@ from clprim.language.gradient.monomials import Monomial, Monomials, exchanged
 from clprim.language.gradient.steps import Accumulated
 from clprim.language.gradient.terms import Term, below
 from clprim.language.gradient.trials import recognised
-from clprim.language.grouped import GroupedDefinition
+from clprim.language.grouped_definition import GroupedDefinition
 
 
 class GroupTerms(Accumulated):

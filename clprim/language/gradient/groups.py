@@ -26,7 +26,7 @@ from clprim.language.gradient.reverse import Reverse
 from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term, Terms, below
 from clprim.language.gradient.values import Refusal
-from clprim.language.grouped import GroupedDefinition
+from clprim.language.grouped_definition import GroupedDefinition
 from clprim.language.preamble import Preamble
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from clprim.language.gradient import ctypes
 from clprim.language.gradient.bounds import surely_false
-from clprim.language.gradient.expressions import DEEPEST, Expressions
+from clprim.language.gradient.run_expressions import DEEPEST, Expressions
 from clprim.language.gradient.terms import Term
 from clprim.language.gradient.values import Elements, Value
 from clprim.language.node import Node

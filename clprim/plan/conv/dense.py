@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from clprim.language.epilogue import define_epilogue
+from clprim.language.epilogue_snippet import define_epilogue
 from clprim.plan.conv.pixels import Shuffle
 from clprim.plan.conv.problem import Axis, Convolution
 from clprim.plan.epilogue import Epilogue

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from clprim.dtypes import stored_type
 from clprim.language.componentwise import is_componentwise
-from clprim.language.grouped import GroupedDefinition, Near
+from clprim.language.grouped_definition import GroupedDefinition, Near
 from clprim.language.snippet import Snippet
 from clprim.plan.arguments import Arguments
 from clprim.plan.grouped.problem import Groups, Loops, inputs_of

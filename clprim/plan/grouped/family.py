@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from clprim.language.grouped import define_grouped
+from clprim.language.grouped_definition import define_grouped
 from clprim.plan.conv.dense import CPU, GPU
 from clprim.plan.grouped.items import ItemsTile, fits_items, items_tile, near_items, plan_items
 from clprim.plan.grouped.lanes import LanesTile, fits_lanes, lanes_tile, near_lanes, plan_lanes

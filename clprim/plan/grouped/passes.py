@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clprim.dtypes import AnyDType
-from clprim.language.grouped import Mapping, Reducing
+from clprim.language.grouped_definition import Mapping, Reducing
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import Argument, KernelPlan, Plan, Scalar
 from clprim.plan.pointwise.planner import plan_pointwise

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from clprim.dtypes import AnyDType, value_dtype
-from clprim.language.grouped import GroupedDefinition
+from clprim.language.grouped_definition import GroupedDefinition
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, broadcast_strides, collapse, memory_order
 

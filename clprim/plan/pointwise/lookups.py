@@ -8,7 +8,7 @@ from dataclasses import replace
 from clprim.dtypes import AnyDType, stored_type, value_dtype
 from clprim.errors import ShapeError
 from clprim.language.definition import PointwiseDefinition
-from clprim.language.lanes import Lanes, vector_lookups
+from clprim.language.vector_lookups import Lanes, vector_lookups
 from clprim.plan.kernel import LookupCode, OperandCode
 from clprim.plan.strides import Operand
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clprim.language.epilogue import define_epilogue
+from clprim.language.epilogue_snippet import define_epilogue
 from clprim.plan.epilogue import Epilogue
 from clprim.plan.product.problem import Contraction, Gathered, Output, Packed
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from clprim.dtypes import AnyDType, stored_type
 from clprim.language.definition import ReductionDefinition
-from clprim.language.pairs import PairsDefinition
+from clprim.language.pairs_definition import PairsDefinition
 from clprim.plan.kernel import KernelCode, OperandCode, ScalarCode
 from clprim.plan.reduction.code import PartialCode, partial_code
 from clprim.plan.reduction.stage import PAIRS_CHAIN, added_names, levels_of_pairs

@@ -21,8 +21,8 @@ from clprim.torch.kernels.elementwise import (
     typed,
 )
 from clprim.torch.layout import elementwise, of_two, seldom, turned
-from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
+from clprim.torch.tensors import kind_of
 
 # Here PyTorch has the argument before the gradient, and results lie as `clprim.ops` has them.
 _ARGUMENT_FIRST = ("hardsigmoid", "hardswish", "hardtanh", "softplus")

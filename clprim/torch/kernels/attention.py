@@ -12,9 +12,9 @@ from clprim.ops.attention.attention import dropout_factors
 from clprim.random import State
 from clprim.torch import dispatcher, private
 from clprim.torch.layout import contiguous, in_order
-from clprim.torch.memory import adopt, array_of, on_device
 from clprim.torch.numbers import run_on
 from clprim.torch.table import by_name, kernel
+from clprim.torch.tensors import adopt, array_of, on_device
 
 _FUSED = "_scaled_dot_product_fused_attention_overrideable"
 _OF_CPU = "_scaled_dot_product_flash_attention_for_cpu"

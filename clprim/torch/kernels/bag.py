@@ -16,8 +16,8 @@ from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.kernels.reduction import wide
 from clprim.torch.layout import contiguous
-from clprim.torch.memory import counted, kind_of
 from clprim.torch.table import kernel
+from clprim.torch.tensors import counted, kind_of
 
 _MODES = ("sum", "mean", "max")
 # Of a bag how many indices count, or the row that each of its greatest elements is from, of equal

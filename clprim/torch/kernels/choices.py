@@ -9,8 +9,8 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.torch.kernels.elementwise import apply, promoted, typed
 from clprim.torch.layout import contiguous
-from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
+from clprim.torch.tensors import kind_of
 
 
 @kernel("where.self", out=True)

@@ -20,8 +20,8 @@ from clprim.primitives.pointwise import Pointwise
 from clprim.torch.agreeing import family
 from clprim.torch.copying import cast, check_target
 from clprim.torch.layout import seldom, turned
-from clprim.torch.memory import Number, kind_of, numpy_dtype
 from clprim.torch.table import kernel, overload
+from clprim.torch.tensors import Number, kind_of, numpy_dtype
 
 _BOOL = np.dtype(np.bool_)
 _TWO = "const typeof_y0 a = {a}, b = {b}; "

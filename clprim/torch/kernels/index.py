@@ -16,8 +16,8 @@ from clprim.torch.agreeing import line
 from clprim.torch.copying import duplicate
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import contiguous, in_order, like
-from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
+from clprim.torch.tensors import kind_of
 
 _MASKS = (torch.bool, torch.uint8)
 

@@ -14,8 +14,8 @@ import torch
 from clprim import ops
 from clprim.torch import dispatcher
 from clprim.torch.kernels.reduction import axes_of
-from clprim.torch.memory import adopt, array_of
 from clprim.torch.numbers import run_on
+from clprim.torch.tensors import adopt, array_of
 
 
 def _sum_gradient(grad: torch.Tensor, x: torch.Tensor, dim: Any, keepdim: bool = False) -> Any:

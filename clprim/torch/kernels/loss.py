@@ -14,8 +14,8 @@ from clprim.arrays.creation import full
 from clprim.torch.agreeing import REDUCTIONS, family
 from clprim.torch.copying import cast, check_target
 from clprim.torch.kernels.elementwise import apply, promoted
-from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
+from clprim.torch.tensors import kind_of
 
 
 @family("of_rows")

@@ -13,8 +13,8 @@ from clprim.ops.shared.sums import products
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.kernels.reduction import wide
 from clprim.torch.layout import contiguous, of_two
-from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
+from clprim.torch.tensors import kind_of, numpy_dtype
 
 # Of the input, then of weight and bias.
 _SLOPES = (of_two, contiguous, contiguous)

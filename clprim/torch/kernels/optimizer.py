@@ -15,8 +15,8 @@ from clprim.ops.optim.lists import lists, run_all
 from clprim.primitives.pointwise import Pointwise
 from clprim.torch import dispatcher
 from clprim.torch.kernels.elementwise import apply
-from clprim.torch.memory import array_of
 from clprim.torch.table import by_name, given
+from clprim.torch.tensors import array_of
 
 Tensors = Sequence[torch.Tensor]
 

@@ -14,8 +14,8 @@ from clprim.torch.agreeing import line
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import like
-from clprim.torch.memory import counted
 from clprim.torch.table import kernel
+from clprim.torch.tensors import counted
 
 
 def _flat(x: Array) -> Array:

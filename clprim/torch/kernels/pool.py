@@ -13,7 +13,7 @@ from clprim.arrays.array import Array
 from clprim.torch.agreeing import family
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply
-from clprim.torch.memory import kind_of
+from clprim.torch.tensors import kind_of
 
 
 @family("means")

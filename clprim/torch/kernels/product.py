@@ -18,8 +18,8 @@ from clprim.ops.shared.sums import products
 from clprim.torch import dispatcher
 from clprim.torch.agreeing import family
 from clprim.torch.layout import contiguous, format_of
-from clprim.torch.memory import numpy_dtype
 from clprim.torch.table import kernel
+from clprim.torch.tensors import numpy_dtype
 
 
 @kernel("mm", "bmm")

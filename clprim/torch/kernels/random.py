@@ -15,8 +15,8 @@ from clprim.torch import dispatcher
 from clprim.torch.copying import copy_into
 from clprim.torch.kernels.elementwise import apply, promoted
 from clprim.torch.layout import format_of, seldom
-from clprim.torch.memory import array_of, kind_of
 from clprim.torch.table import kernel
+from clprim.torch.tensors import array_of, kind_of
 
 
 @contextlib.contextmanager

@@ -18,8 +18,8 @@ from clprim.ops.recurrent.cells import CELLS, columns
 from clprim.primitives.pointwise import Pointwise
 from clprim.torch import dispatcher
 from clprim.torch.kernels.elementwise import apply
-from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
+from clprim.torch.tensors import kind_of
 
 
 @lru_cache(maxsize=16)

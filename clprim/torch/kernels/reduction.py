@@ -19,8 +19,8 @@ from clprim.torch.agreeing import axes_of, family
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply, floating
 from clprim.torch.layout import contiguous
-from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel as in_table
+from clprim.torch.tensors import kind_of, numpy_dtype
 
 # Whatever the order of what is reduced.
 kernel = partial(in_table, lies=contiguous)

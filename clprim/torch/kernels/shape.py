@@ -14,8 +14,8 @@ from clprim.torch.agreeing import family
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import promoted
 from clprim.torch.layout import contiguous, format_of, like
-from clprim.torch.memory import counted, elsewhere
 from clprim.torch.table import kernel
+from clprim.torch.tensors import counted, elsewhere
 
 
 def _together(values: Sequence[Any]) -> torch.dtype:

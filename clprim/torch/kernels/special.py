@@ -13,8 +13,8 @@ from clprim.language.gradient.derivatives import helper
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply, floating, promoted
 from clprim.torch.layout import seldom
-from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
+from clprim.torch.tensors import kind_of
 
 _T = "typeof_y0"
 

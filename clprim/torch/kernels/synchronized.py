@@ -20,8 +20,8 @@ from clprim.primitives.reduction import Reduction
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import seldom
-from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
+from clprim.torch.tensors import kind_of
 
 # Count, mean and sum of squares about it, merged as in Chan, Golub and LeVeque (1979).
 _MERGE = """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from planning import CPU, GPU, array, numbers
 
-from clprim.language.grouped import define_grouped
+from clprim.language.grouped_definition import define_grouped
 from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
 

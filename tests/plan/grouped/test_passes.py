@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 from planning import CPU, array
 
-from clprim.language.grouped import define_grouped
+from clprim.language.grouped_definition import define_grouped
 from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
 

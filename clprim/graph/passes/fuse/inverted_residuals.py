@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 from clprim.graph.graph import Graph, Node, buffer_of, replanned
 from clprim.graph.passes.rewrite import Rewrite
-from clprim.language.epilogue import define_epilogue
+from clprim.language.epilogue_snippet import define_epilogue
 from clprim.language.rename import renamed
 from clprim.primitives.block import Settings, block
 from clprim.runtime.device import Device

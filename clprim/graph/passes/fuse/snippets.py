@@ -10,7 +10,7 @@ from typing import Any
 from clprim.dtypes import AnyDType
 from clprim.graph.graph import Node, same_place
 from clprim.language.composed import Composed, Piece
-from clprim.language.epilogue import define_epilogue
+from clprim.language.epilogue_snippet import define_epilogue
 from clprim.language.rename import renamed
 from clprim.language.snippet import Snippet
 from clprim.plan.strides import Operand

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from clprim.errors import DefinitionError, quoted
-from clprim.language.check import check
+from clprim.language.check_snippet import check
 from clprim.language.composed import Composed, Piece
 from clprim.language.rename import renamed
 from clprim.language.snippet import Rules, Snippet

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from clprim.errors import DefinitionError
-from clprim.language.check import check
+from clprim.language.check_snippet import check
 from clprim.language.componentwise import is_componentwise
 from clprim.language.definition import (
     ReductionDefinition,

@@ -17,7 +17,7 @@ from clprim.graph.explain import explained
 from clprim.runtime.tracing import TraceEndedError
 from clprim.torch import private
 from clprim.torch.graphs import OVERLAP, Graphs, Recorded
-from clprim.torch.memory import on_device
+from clprim.torch.tensors import on_device
 from clprim.torch.weights import Weights
 
 _GRADIENTS = "with gradients (torch.no_grad() computes none)"
