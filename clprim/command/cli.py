@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyopencl as cl
 
@@ -33,6 +33,7 @@ FAILED = 2
 INTERRUPTED = 130
 
 _DEFAULT_SHAPE = (32, 64, 112, 112)
+_SPEC = "an index, part of a name, cpu or gpu"
 
 _EXPLAIN_EXAMPLES = """\
 examples:
@@ -59,7 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     try:
-        status: int = args.command(args)
+        if args.command.on_device and args.device is not None:
+            set_device(args.device)
+        status = args.command.run(args)
         sys.stdout.flush()
     except ClprimError as error:
         sys.stdout.flush()
@@ -77,6 +80,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+class _Command(NamedTuple):
+    """A command: its arguments are added to its parser; most run on a ``--device``."""
+
+    help: str
+    add: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    about: str = ""
+    examples: str = ""
+    on_device: bool = True
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="clprim", description="OpenCL kernels from short strings, on any vendor's device."
@@ -84,73 +98,39 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"clprim {clprim.__version__}")
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, command in _COMMANDS.items():
+        one = commands.add_parser(
+            name, help=command.help, description=command.about or None,
+            epilog=command.examples or None, formatter_class=argparse.RawDescriptionHelpFormatter
+            if command.examples else argparse.HelpFormatter,
+        )  # fmt: skip
+        command.add(one)
+        if command.on_device:
+            one.add_argument("--device", metavar="SPEC", help=_SPEC)
+        one.set_defaults(command=command)
+    return parser
 
-    listing = commands.add_parser("devices", help="list the OpenCL devices found, best first")
-    listing.add_argument(
+
+def _add_devices_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--measure",
         action="store_true",
         help="measure copy and read bandwidth and float32 peak of each (some seconds a device)",
     )
-    listing.set_defaults(command=_devices)
 
-    explaining = commands.add_parser(
-        "explain",
-        help="print the kernel for shapes and dtypes, without running it",
-        description="Prints how a definition would run and its OpenCL C, without running it. With "
-        "a device at hand the kernel is compiled too, so that all its errors show.",
-        epilog=_EXPLAIN_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    _add_explain_arguments(explaining)
-    explaining.set_defaults(command=_explain)
 
-    demo = commands.add_parser("demo", help="a photograph, three strings, a kernel, a race")
-    demo.add_argument("--device", metavar="SPEC", help="an index, part of a name, cpu or gpu")
-    demo.add_argument(
-        "--batch", type=read_positive, default=64, help="crops of the photograph (64)"
-    )
-    demo.add_argument("--runs", type=read_positive, default=15, help="timed runs of each (15)")
-    demo.add_argument("--full", action="store_true", help="print whole kernels, not their heart")
-    demo.set_defaults(command=_demo)
+def _add_demo_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--batch", type=read_positive, default=64, help="crops of the photograph (64)")
+    add("--runs", type=read_positive, default=15, help="timed runs of each (15)")
+    add("--full", action="store_true", help="print whole kernels, not their heart")
 
-    doctor = commands.add_parser(
-        "doctor",
-        help="check a device, measure it, write a report to attach to an issue",
-        description="Says what the device is and what was probed, runs every family of kernels on "
-        "odd shapes, measures ceilings and workloads, times other tiles for the worst of them, and "
-        "writes a report as Markdown and JSON. It takes a few minutes.",
-    )
-    doctor.add_argument("--device", metavar="SPEC", help="an index, part of a name, cpu or gpu")
-    doctor.add_argument("--output", type=Path, default=Path(), help="folder of the report (here)")
-    doctor.add_argument("--quick", action="store_true", help="one check a family, short runs")
-    doctor.add_argument(
-        "--keep", action="store_true", help="put a faster tile into the table of the device"
-    )
-    doctor.set_defaults(command=_doctor)
 
-    running = commands.add_parser(
-        "run",
-        help="run an ONNX model",
-        description="Runs an ONNX model on arrays, pictures or random numbers, and says what came "
-        "out, how long it took and, if asked, how far it is from ONNX Runtime's result.",
-    )
-    run.add_arguments(running)
-    running.set_defaults(command=_run)
-
-    tuning = commands.add_parser(
-        "tune",
-        help="time tiles of products, convolutions, reductions on your device, keep the fastest",
-        description="Finds the products and convolutions of a script, a network or a problem, "
-        "times their most promising tiles, about a second each beside builds, and keeps what wins "
-        "in the user's table of the device, where every later program finds it. "
-        "cp.options(tune=True) and CLPRIM_TUNE=1 do the same at first calls. Options go before "
-        "the script.",
-        epilog=_TUNE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    tune.add_arguments(tuning)
-    tuning.set_defaults(command=_tune)
-    return parser
+def _add_doctor_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--output", type=Path, default=Path(), help="folder of the report (here)")
+    add("--quick", action="store_true", help="one check a family, short runs")
+    add("--keep", action="store_true", help="put a faster tile into the table of the device")
 
 
 def _add_explain_arguments(parser: argparse.ArgumentParser) -> None:
@@ -190,7 +170,7 @@ def _add_explain_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument("--preamble", default="", help="helper functions in OpenCL C")
 
     where = parser.add_argument_group("where").add_mutually_exclusive_group()
-    where.add_argument("--device", metavar="SPEC", help="an index, part of a name, cpu or gpu")
+    where.add_argument("--device", metavar="SPEC", help=_SPEC)
     where.add_argument(
         "--traits",
         choices=sorted(COMMON),
@@ -337,41 +317,59 @@ def _repeat(option: str, given: Sequence[Any], wanted: int) -> list[Any]:
     return list(given)
 
 
-# --- demo ----------------------------------------------------------------------------------------
+# --- the others ----------------------------------------------------------------------------------
 
 
 def _demo(args: argparse.Namespace) -> int:
-    if args.device is not None:
-        set_device(args.device)
     from clprim.command import demo
 
     return demo.run(batch=args.batch, runs=args.runs, full=args.full)
 
 
-# --- doctor --------------------------------------------------------------------------------------
-
-
 def _doctor(args: argparse.Namespace) -> int:
-    if args.device is not None:
-        set_device(args.device)
     from clprim.command import doctor
 
     return doctor.run(args.output, quick=args.quick, keep=args.keep)
 
 
-# --- run -----------------------------------------------------------------------------------------
-
-
-def _run(args: argparse.Namespace) -> int:
-    if args.device is not None:
-        set_device(args.device)
-    return run.run(args)
-
-
-# --- tune ----------------------------------------------------------------------------------------
-
-
-def _tune(args: argparse.Namespace) -> int:
-    if args.device is not None:
-        set_device(args.device)
-    return tune.run(args)
+_COMMANDS = {
+    "devices": _Command(
+        "list the OpenCL devices found, best first", _add_devices_arguments, _devices,
+        on_device=False,
+    ),
+    "explain": _Command(
+        "print the kernel for shapes and dtypes, without running it",
+        _add_explain_arguments,
+        _explain,
+        "Prints how a definition would run and its OpenCL C, without running it. With a device at "
+        "hand the kernel is compiled too, so that all its errors show.",
+        _EXPLAIN_EXAMPLES,
+        on_device=False,  # where none is given, a common one
+    ),
+    "demo": _Command("a photograph, three strings, a kernel, a race", _add_demo_arguments, _demo),
+    "doctor": _Command(
+        "check a device, measure it, write a report to attach to an issue",
+        _add_doctor_arguments,
+        _doctor,
+        "Says what the device is and what was probed, runs every family of kernels on odd shapes, "
+        "measures ceilings and workloads, times other tiles for the worst of them, and writes a "
+        "report as Markdown and JSON. It takes a few minutes.",
+    ),
+    "run": _Command(
+        "run an ONNX model",
+        run.add_arguments,
+        run.run,
+        "Runs an ONNX model on arrays, pictures or random numbers, and says what came out, how "
+        "long it took and, if asked, how far it is from ONNX Runtime's result.",
+    ),
+    "tune": _Command(
+        "time tiles of products, convolutions, reductions on your device, keep the fastest",
+        tune.add_arguments,
+        tune.run,
+        "Finds the products and convolutions of a script, a network or a problem, times their most "
+        "promising tiles, about a second each beside builds, and keeps what wins in the user's "
+        "table of the device, where every later program finds it. cp.options(tune=True) and "
+        "CLPRIM_TUNE=1 do the same at first calls. Options go before the script.",
+        _TUNE_EXAMPLES,
+    ),
+}  # fmt: skip

@@ -7,12 +7,14 @@ is compared with float64 to a tolerance of its own.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +33,7 @@ REALS = {"float16": 5e-4, "bfloat16": 4e-3, "float32": FUNCTIONS, "float64": FUN
 STORED = (*REALS, *"uint8 int8 bool int32 int64 int16 uint16 uint32 uint64".split())
 _END = "end"
 _GRACE = 60.0  # seconds for the check that is running when time is up
+_TURN = 10.0  # seconds after which a child process begins no further check: what was found is told
 _CHILD = (
     "import sys; sys.path[:] = {path!r}; "
     "from clprim.command.doctor_checks import main; main({task!r})"
@@ -79,22 +82,19 @@ def examine(check: Check) -> Found:
 def examined(
     device: Device, wanted: Sequence[Check], *, quick: bool, seconds: float
 ) -> Iterator[Found]:
-    """Yields what came of checks, each run in a child process, which may die of it."""
+    """Yields what came of checks, which are run in child processes: one may die of a check."""
     end = time.monotonic() + seconds
     at = 0
-    while at < len(wanted) and time.monotonic() < end:
-        family = wanted[at].family
-        last = next((n for n in range(at, len(wanted)) if wanted[n].family != family), len(wanted))
-        left = end - time.monotonic()
-        task = json.dumps([query.whereabouts(device.cl), quick, at, last, left])
+    while at < len(wanted) and (left := end - time.monotonic()) > 0:
+        task = json.dumps([query.whereabouts(device.cl), quick, at, min(left, _TURN)])
         program = _CHILD.format(path=child.search_path(), task=task)
         try:
             if not child.is_possible():
                 raise OSError
             said, in_time = child.run(program, timeout=left + _GRACE)
         except OSError:  # without children the process takes the risk
-            yield from map(examine, wanted[at:last])
-            at = last
+            yield examine(wanted[at])
+            at += 1
             continue
         ended = said[-1:] == [_END]
         for line in said[: len(said) - ended]:
@@ -109,162 +109,229 @@ def examined(
 def main(task: str) -> None:
     """Runs checks in a child process, and says what came of each as soon as it is known."""
     child.leave_no_core_file()
-    where, quick, first, last, left = json.loads(task)
-    end = time.monotonic() + left
+    where, quick, first, seconds = json.loads(task)
+    end = time.monotonic() + seconds
     cp.set_device(query.find(where))
-    for check in list(checks(quick=quick))[first:last]:
+    for check in list(checks(quick=quick))[first:]:
+        child.say(json.dumps(dataclasses.asdict(examine(check))))
         if time.monotonic() > end:
             break
-        child.say(json.dumps(dataclasses.asdict(examine(check))))
     child.say(_END)
     os._exit(0)  # some drivers crash on the way out
 
 
+# --- what is checked -----------------------------------------------------------------------------
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+class Row(NamedTuple):
+    """A call of arrays, and what NumPy says of them.
+
+    ``error`` is of the result, by that of what arrays are stored in, ``least`` of a float32; of so
+    many ``images``, the first arrays, there is a check in both memory formats.
+    """
+
+    name: str
+    shapes: Shapes
+    call: Callable[..., Any]
+    wanted: Callable[..., Any]
+    error: float = 0.0
+    least: float = 0.0
+    images: int = 0
+
+
 def checks(*, quick: bool = False) -> Iterator[Check]:
-    """Yields the checks."""
+    """Yields the checks, of a family the first one in the quick form."""
     # What says most in the least time comes first.
-    families = (
-        *(lambda dtype=dtype: _stored(dtype) for dtype in STORED),
-        *(_maps, _random, _reductions, _scans, _depthwise, _pools, _norms, _products),
-        _convolutions,
-    )
-    for family in families:
-        found = list(family())
-        yield from found[:1] if quick else found
+    doubles = cp.current_device().traits.fp64
+    for dtype in STORED if doubles else (d for d in STORED if d != "float64"):
+        rows = (*_STORED, *_STORED_REAL) if dtype in REALS else _STORED
+        yield from _checks(f"stored as {dtype}", rows, quick, dtype)
+    for family, some in (*_FAMILIES.items(), ("product", _products()), ("convolution", _layers())):
+        yield from _checks(family, some, quick)
 
 
-def _numbers(*shape: int, seed: int = 0) -> Host:
-    return np.random.default_rng(seed).integers(-5, 6, shape).astype(np.float32)
+def _checks(
+    family: str, rows: Iterable[Row], quick: bool, dtype: str | None = None
+) -> Iterator[Check]:
+    for row in itertools.islice(rows, 1 if quick else None):
+        for memory in FORMATS[: 1 if quick or not row.images else None]:
+            name = f"{row.name}, {memory}" if row.images else row.name
+            error = max(row.error * REALS.get(dtype or "float32", 0.0), row.least)
+            yield Check(family, name, partial(_run, row, memory, dtype), error)
 
 
-def _maps() -> Iterator[Check]:
-    x, channel = _numbers(3, 5, 7, 9), _numbers(5, 1, 1, seed=1)
-    scale = cp.Pointwise("y0 = x0 * x1 + w0;")
-    for memory in FORMATS:
-        yield Check(
-            "pointwise",
-            f"x0 · channel + w0, {memory}",
-            lambda memory=memory: (  # type: ignore[misc]
-                scale(cp.asarray(x, memory_format=memory), cp.asarray(channel), 2),
-                x * channel + 2,
-            ),
-        )
-    yield Check(
-        "pointwise",
-        "transposed view",
-        lambda: (cp.asarray(x).transpose(3, 1, 0, 2) + 1, x.transpose(3, 1, 0, 2) + 1),
-    )
-    wide = x.astype(np.float64)
-    yield Check("pointwise", "tanh", lambda: (ops.tanh(cp.asarray(x)), np.tanh(wide)), FUNCTIONS)
-    for dtype in ("float16", "bfloat16"):
-        yield Check(
-            "pointwise",
-            f"storage of {dtype}",
-            lambda dtype=dtype: (cp.asarray(x).astype(dtype) * 2, x * 2),  # type: ignore[misc]
-        )
+def _run(row: Row, memory: str, dtype: str | None) -> tuple[Any, Host]:
+    """The result and what it should be; what is stored as a dtype begins at an odd place."""
+    given, hosts = [], []
+    low, high = (0, 2) if dtype == "bool" else (0, 3) if (dtype or "")[:1] == "u" else (-1, 2)
+    for n, shape in enumerate(row.shapes):
+        random = np.random.default_rng(n)
+        odd = dtype is not None and len(shape) == 2
+        whole = tuple(size + odd * (1 + axis) for axis, size in enumerate(shape))
+        bounds = (low, high) if dtype else (-5, 6)
+        host = random.integers(*bounds, whole).astype(np.float32)
+        array = cp.asarray(host).astype(dtype or "float32")
+        if n < row.images:
+            array = cp.asarray(array, memory_format=memory)
+        place = (slice(1, None), slice(2, None)) if odd else ()
+        given.append(array[place])
+        hosts.append(host[place].astype(np.float64))
+    return row.call(*given), np.asarray(row.wanted(*hosts))
 
 
-def _reductions() -> Iterator[Check]:
-    x = _numbers(3, 5, 17, 33)
-    for axis in ((0, 2, 3), (3,), (1,), (0, 1, 2, 3)):
-        for memory in FORMATS:
-            yield Check(
-                "reduction",
-                f"sum over {axis}, {memory}",
-                lambda axis=axis, memory=memory: (  # type: ignore[misc]
-                    ops.sum(cp.asarray(x, memory_format=memory), axis=axis),
-                    x.sum(axis),
-                ),
-            )
-    y = _numbers(7, 301).astype(np.float64)
-    weights = np.exp(y - y.max(1, keepdims=True))
-    yield Check(
-        "reduction",
-        "softmax of rows",
-        lambda: (
-            ops.softmax(cp.asarray(y.astype(np.float32)), 1),
-            weights / weights.sum(1, keepdims=True),
+def _softmax(x: Host) -> Host:
+    found: Host = np.exp(x - x.max(1, keepdims=True))
+    return found / found.sum(1, keepdims=True)
+
+
+def _normalised(x: Host) -> Host:
+    axes = tuple(range(1, x.ndim))
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
+
+
+def _pooled(x: Host, size: int) -> Any:
+    """The largest of windows that are two apart."""
+    windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), (2, 3))
+    return windows[:, :, ::2, ::2].max((4, 5))
+
+
+def _of_planes(x: Host, w: Host) -> Host:
+    """A depthwise convolution, a channel after the other."""
+    found = [_convolve(x[:, c : c + 1], w[c : c + 1], 1)[0] for c in range(x.shape[1])]
+    return np.concatenate(found, 1)
+
+
+def _depthwise(x: Any, w: Any) -> Any:
+    return _convolution(x, w, groups=len(w))
+
+
+def _convolution(x: Any, w: Any, **how: Any) -> Any:
+    return ops.conv2d(x, w, padding=1, **how)
+
+
+def _softmax_of_rows(x: Any) -> Any:
+    return ops.softmax(x, 1)
+
+
+def _sorted(x: Any) -> Any:
+    return ops.sort(x, 1)[0]
+
+
+def _layer_norm(x: Any) -> Any:
+    return ops.layer_norm(x, x.shape[1:])
+
+
+def _normal() -> Any:
+    cp.random.seed(5)
+    mean = cp.random.normal((301,)).get().mean(dtype=np.float64)
+    return cp.asarray(np.float32([abs(mean) < 0.3]))
+
+
+_ROWS, _IMAGE = ((6, 39),), (2, 5, 9, 11)
+# Every family on odd rows, of what is stored as some dtype; the others of reals alone.
+_STORED = (
+    Row("map", _ROWS, cp.Pointwise("y0 = x0 * x0;"), np.square),
+    Row("transposed copy", _ROWS, lambda x: x.T.copy(), np.transpose),
+    Row("max over 0", _ROWS, lambda x: ops.amax(x, axis=0), lambda x: x.max(0)),
+    Row("max over 1", _ROWS, lambda x: ops.amax(x, axis=1), lambda x: x.max(1)),
+    Row("any over 1", _ROWS, lambda x: ops.any(x, axis=1), lambda x: x.any(1)),
+    Row("sum over 0", _ROWS, lambda x: ops.sum(x, axis=0), lambda x: x.sum(0)),
+    Row("cumsum", _ROWS, lambda x: ops.cumsum(x, 1), lambda x: x.cumsum(1)),
+    Row("sort", _ROWS, _sorted, lambda x: np.sort(x, 1)),
+    Row("rows by index", _ROWS, lambda x: x[[3, 1]], lambda x: x[[3, 1]]),
+)
+_STORED_REAL = (
+    Row("sin", _ROWS, lambda x: ops.sin(abs(x)), lambda x: np.sin(abs(x)), 1),
+    Row("exp", _ROWS, lambda x: ops.exp(abs(x)), lambda x: np.exp(abs(x)), 1),
+    Row("sqrt", _ROWS, lambda x: ops.sqrt(abs(x)), lambda x: np.sqrt(abs(x)), 1),
+    Row("gelu", _ROWS, lambda x: ops.gelu(x * 0), lambda x: x * 0),
+    Row("softmax", _ROWS, _softmax_of_rows, _softmax, 1),
+    Row("product", (*_ROWS, (39, 17)), ops.matmul, np.matmul),
+    Row("pool", (_IMAGE,), lambda x: ops.max_pool2d(x, 3, 2), lambda x: _pooled(x, 3), images=1),
+    Row(
+        "convolution", (_IMAGE, (3, 5, 3, 3)), lambda x, w: _convolution(x, w, algorithm="auto"),
+        lambda x, w: _convolve(x, w, 1)[0], 1, WINOGRAD, 1,
+    ),
+    Row("depthwise", (_IMAGE, (5, 1, 3, 3)), _depthwise, _of_planes, images=1),
+    Row("layer_norm", _ROWS, _layer_norm, _normalised, 10),
+)  # fmt: skip
+_ODD, _WIDE = ((3, 5, 7, 9),), ((3, 5, 17, 33),)
+_FAMILIES: dict[str, tuple[Row, ...]] = {
+    "pointwise": (
+        Row("x0 · channel + w0", (*_ODD, (5, 1, 1)),
+            lambda x, c: cp.Pointwise("y0 = x0 * x1 + w0;")(x, c, 2), lambda x, c: x * c + 2,
+            images=1),
+        Row("transposed view", _ODD, *[lambda x: x.transpose(3, 1, 0, 2) + 1] * 2),
+        Row("tanh", _ODD, ops.tanh, np.tanh, 1),
+        Row("storage of float16", _ODD, lambda x: x.astype("float16") * 2, lambda x: x * 2),
+        Row("storage of bfloat16", _ODD, lambda x: x.astype("bfloat16") * 2, lambda x: x * 2),
+    ),
+    "random": (Row("normal", (), _normal, lambda: np.ones(1)),),
+    "reduction": (
+        *(
+            Row(f"sum over {axis}", _WIDE, partial(ops.sum, axis=axis), partial(np.sum, axis=axis),
+                images=1)
+            for axis in ((0, 2, 3), (3,), (1,), (0, 1, 2, 3))
         ),
-        FUNCTIONS,
-    )
+        Row("softmax of rows", ((7, 301),), _softmax_of_rows, _softmax, 1),
+    ),
+    "scan": (Row("cumsum", ((5, 1237),), lambda x: ops.cumsum(x, 1), lambda x: x.cumsum(1)),),
+    "sort": (Row("sort", ((5, 1237),), _sorted, lambda x: np.sort(x, 1)),),
+    "depthwise": (
+        Row("3×3", ((2, 19, 11, 13), (19, 1, 3, 3)), _depthwise, _of_planes, images=1),
+    ),
+    "pool": (
+        Row("max 2×2", ((2, 5, 12, 14),), lambda x: ops.max_pool2d(x, 2), lambda x: _pooled(x, 2),
+            images=1),
+    ),
+    "norm": (Row("layer_norm", _ODD, _layer_norm, _normalised, 10),),
+}  # fmt: skip
 
 
-def _scans() -> Iterator[Check]:
-    x = _numbers(5, 1237)
-    yield Check("scan", "cumsum", lambda: (ops.cumsum(cp.asarray(x), 1), np.cumsum(x, 1)))
-    yield Check("sort", "sort", lambda: (ops.sort(cp.asarray(x), 1)[0], np.sort(x, 1)))
-
-
-def _products() -> Iterator[Check]:
-    # All strategies that the device has, and every form: a tile's edges, one row, long depth.
-    for m, k, n in ((67, 33, 130), (1, 300, 5), (64, 2000, 64)):
-        a, b = _numbers(m, k), _numbers(k, n, seed=1)
-        for form in ("NN", "NT", "TN", "TT"):
-            left = a.T.copy() if form[0] == "T" else a
-            right = b.T.copy() if form[1] == "T" else b
-            for name in ("auto", *_others()):
-                yield Check(
-                    "product",
-                    f"{form} {m}×{k}×{n}, {name}",
-                    lambda a=left, b=right, form=form, name=name, y=a @ b: (  # type: ignore[misc]
-                        ops.matmul(
-                            cp.asarray(a),
-                            cp.asarray(b),
-                            transpose_a=form[0] == "T",
-                            transpose_b=form[1] == "T",
-                            algorithm=name,
-                        ),
-                        y,
-                    ),
-                )
-
-
-def _others() -> tuple[str, ...]:
-    """Strategies of products beside the one that is chosen."""
+def _strategies() -> tuple[str, ...]:
+    """Strategies of products: the one that is chosen, and others that the device has."""
     traits = cp.current_device().traits
-    names = ("panels",) if traits.is_cpu else ("tiles",)
+    names = ("auto", "panels" if traits.is_cpu else "tiles")
     return (*names, "sub_groups") if traits.sub_groups else names
 
 
-def _convolutions() -> Iterator[Check]:
-    w = _numbers(9, 5, 3, 3, seed=1)
+def _products() -> Iterator[Row]:
+    # Every form: a tile's edges, one row, long depth.
+    for m, k, n in ((67, 33, 130), (1, 300, 5), (64, 2000, 64)):
+        for form, strategy in itertools.product(("NN", "NT", "TN", "TT"), _strategies()):
+            left, right = form[0] == "T", form[1] == "T"
+            shapes = (k, m) if left else (m, k), (n, k) if right else (k, n)
+            how = {"transpose_a": left, "transpose_b": right, "algorithm": strategy}
+            yield Row(
+                f"{form} {m}×{k}×{n}, {strategy}", shapes, partial(ops.matmul, **how),
+                lambda a, b, t=left, u=right: (a.T if t else a) @ (b.T if u else b),  # type: ignore[misc]
+            )  # fmt: skip
+
+
+def _layers() -> Iterator[Row]:
+    """Convolutions and their gradients by both operands."""
+    w = (9, 5, 3, 3)
     for size, stride in (((11, 13), 1), ((12, 9), 2)):
-        x = _numbers(2, 5, *size)
-        y, back, weight = _convolve(x, w, stride)
-        grad = _numbers(*y.shape, seed=2)
-        for memory in FORMATS:
-            for name in ("auto", *_others()):
-                how: dict[str, Any] = {"padding": 1, "stride": stride, "algorithm": name}
-                a, g = (
-                    lambda t=t, memory=memory: cp.asarray(t, memory_format=memory)
-                    for t in (x, grad)
-                )
-                title = f"3×3 / {stride}, {memory}, {name}"
-                error = WINOGRAD if name == "auto" else 0.0
-                yield Check(
-                    "convolution",
-                    title,
-                    lambda a=a, how=how, y=y: (ops.conv2d(a(), cp.asarray(w), **how), y),  # type: ignore[misc]
-                    error,
-                )
-                yield Check(
-                    "convolution",
-                    f"{title}, gradient in x",
-                    lambda x=x, g=g, how=how, back=back, grad=grad: (  # type: ignore[misc]
-                        ops.conv2d_input(x.shape, cp.asarray(w), g(), **how),
-                        back(grad),
-                    ),
-                    error,
-                )
-                yield Check(
-                    "convolution",
-                    f"{title}, gradient in w",
-                    lambda a=a, g=g, how=how, weight=weight, grad=grad: (  # type: ignore[misc]
-                        ops.conv2d_weight(a(), w.shape, g(), **how),
-                        weight(grad),
-                    ),
-                    error,
-                )
+        x, y = (2, 5, *size), (2, 9, *((n - 1) // stride + 1 for n in size))
+        for name in _strategies():
+            how: dict[str, Any] = {"padding": 1, "stride": stride, "algorithm": name}
+            title, error = f"3×3 / {stride}, {name}", WINOGRAD if name == "auto" else 0.0
+            yield Row(
+                title, (x, w), partial(ops.conv2d, **how),
+                lambda a, b, s=stride: _convolve(a, b, s)[0], 0, error, 1,  # type: ignore[misc]
+            )  # fmt: skip
+            yield Row(
+                f"{title}, gradient in x", (y, w),
+                lambda g, b, x=x, how=how: ops.conv2d_input(x, b, g, **how),  # type: ignore[misc]
+                lambda g, b, x=x, s=stride: _convolve(np.zeros(x), b, s)[1](g), 0, error, 1,  # type: ignore[misc]
+            )  # fmt: skip
+            yield Row(
+                f"{title}, gradient in w", (x, y),
+                lambda a, g, how=how: ops.conv2d_weight(a, w, g, **how),  # type: ignore[misc]
+                lambda a, g, s=stride: _convolve(a, np.zeros(w), s)[2](g), 0, error, 2,  # type: ignore[misc]
+            )  # fmt: skip
 
 
 def _convolve(
@@ -294,124 +361,3 @@ def _convolve(
         return found
 
     return np.asarray(y), in_x, in_w
-
-
-def _depthwise() -> Iterator[Check]:
-    x, w = _numbers(2, 19, 11, 13), _numbers(19, 1, 3, 3, seed=1)
-    planes = [_convolve(x[:, c : c + 1], w[c : c + 1], 1)[0] for c in range(x.shape[1])]
-    expected = np.concatenate(planes, 1)
-    for memory in FORMATS:
-        yield Check(
-            "depthwise",
-            f"3×3, {memory}",
-            lambda memory=memory: (  # type: ignore[misc]
-                ops.conv2d(
-                    cp.asarray(x, memory_format=memory), cp.asarray(w), padding=1, groups=19
-                ),
-                expected,
-            ),
-        )
-
-
-def _pools() -> Iterator[Check]:
-    x = _numbers(2, 5, 12, 14)
-    expected = x.reshape(2, 5, 6, 2, 7, 2).max((3, 5))
-    for memory in FORMATS:
-        yield Check(
-            "pool",
-            f"max 2×2, {memory}",
-            lambda memory=memory: (  # type: ignore[misc]
-                ops.max_pool2d(cp.asarray(x, memory_format=memory), 2),
-                expected,
-            ),
-        )
-
-
-def _norms() -> Iterator[Check]:
-    x = _numbers(3, 5, 7, 9)
-    wide = x.astype(np.float64)
-    spread = np.sqrt(wide.var((1, 2, 3), keepdims=True) + 1e-5)
-    expected = (wide - wide.mean((1, 2, 3), keepdims=True)) / spread
-    yield Check(
-        "norm",
-        "layer_norm",
-        lambda: (ops.layer_norm(cp.asarray(x), (5, 7, 9)), expected),
-        10 * FUNCTIONS,
-    )
-
-
-def _random() -> Iterator[Check]:
-    def drawn() -> tuple[Any, Host]:
-        cp.random.seed(5)
-        mean = cp.random.normal((301,)).get().mean(dtype=np.float64)
-        return cp.asarray(np.array([abs(mean) < 0.3]).astype(np.float32)), np.ones(1)
-
-    yield Check("random", "normal", drawn)
-
-
-def _stored(dtype: str) -> Iterator[Check]:
-    """Every family on odd rows, as a view that begins at an odd place."""
-    if dtype == "float64" and not cp.current_device().traits.fp64:
-        return
-    real, family = dtype in REALS, f"stored as {dtype}"
-    low, high = (0, 2) if dtype == "bool" else (0, 3) if dtype.startswith("u") else (-1, 2)
-
-    def given(*shape: int, seed: int = 0) -> tuple[Callable[[], Any], Host]:
-        whole = np.random.default_rng(seed).integers(low, high, shape).astype(np.float32)
-        return (lambda: cp.asarray(whole).astype(dtype)), whole.astype(np.float64)
-
-    def check(name: str, run: Callable[[], Any], expected: Any, error: float = 0.0) -> Check:
-        return Check(family, name, lambda: (run(), np.asarray(expected)), error)
-
-    whole, host = given(7, 41)
-    rows = host[1:, 2:]
-
-    def x() -> Any:
-        return whole()[1:, 2:]
-
-    text = "y0 = !x0;" if dtype == "bool" else "y0 = x0 + x0;"
-    yield check("map", lambda: cp.Pointwise(text)(x()), 1 - rows if dtype == "bool" else 2 * rows)
-    yield check("transposed copy", lambda: x().T.copy(), rows.T)  # noqa: PLW0108 - made when it is run
-    for axis in (0, 1):
-        yield check(f"max over {axis}", lambda a=axis: ops.amax(x(), axis=a), rows.max(axis))  # type: ignore[misc]
-    yield check("any over 1", lambda: ops.any(x(), axis=1), rows.any(1))
-    yield check("sum over 0", lambda: ops.sum(x(), axis=0), rows.sum(0))
-    yield check("cumsum", lambda: ops.cumsum(x(), 1), rows.cumsum(1))
-    yield check("sort", lambda: ops.sort(x(), 1)[0], np.sort(rows, 1))
-    yield check("rows by index", lambda: x()[[3, 1]], rows[[3, 1]])
-    if not real:
-        return
-    error = REALS[dtype]
-    for name in ("sin", "exp", "sqrt"):
-        right = getattr(np, name)(abs(rows))
-        yield check(name, lambda f=name: getattr(ops, f)(abs(x())), right, error)  # type: ignore[misc]
-    yield check("gelu", lambda: ops.gelu(x() * 0), 0 * rows)
-    weights = np.exp(rows) / np.exp(rows).sum(1, keepdims=True)
-    yield check("softmax", lambda: ops.softmax(x(), 1), weights, error)
-    other, right = given(39, 17, seed=1)
-    yield check("product", lambda: ops.matmul(x(), other()), rows @ right)
-    images, wide = given(2, 5, 9, 11, seed=2)
-    kernel, taps = given(3, 5, 3, 3, seed=3)
-    single, planes = given(5, 1, 3, 3, seed=4)
-    pooled = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), (2, 3))[:, :, ::2, ::2]
-    each = [_convolve(wide[:, c : c + 1], planes[c : c + 1], 1)[0] for c in range(5)]
-    for memory in FORMATS:
-
-        def held(memory: str = memory) -> Any:
-            return cp.asarray(images(), memory_format=memory)
-
-        yield check(f"pool, {memory}", lambda h=held: ops.max_pool2d(h(), 3, 2), pooled.max((4, 5)))  # type: ignore[misc]
-        yield check(
-            f"convolution, {memory}",
-            lambda h=held: ops.conv2d(h(), kernel(), padding=1, algorithm="auto"),  # type: ignore[misc]
-            _convolve(wide, taps, 1)[0],
-            max(error, WINOGRAD),
-        )
-        yield check(
-            f"depthwise, {memory}",
-            lambda h=held: ops.conv2d(h(), single(), padding=1, groups=5),  # type: ignore[misc]
-            np.concatenate(each, 1),
-        )
-    spread = np.sqrt(rows.var(1, keepdims=True) + 1e-5)
-    normal = (rows - rows.mean(1, keepdims=True)) / spread
-    yield check("layer_norm", lambda: ops.layer_norm(x(), (39,)), normal, 10 * error)

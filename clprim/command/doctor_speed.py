@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-import numpy as np
-
 import clprim as cp
-from clprim import ops
+from clprim.command.tune import call_of, words_of
 from clprim.plan.table import Entry, Key
 from clprim.runtime.ceilings import Measurement
 from clprim.tune.ask import record
 from clprim.tune.measure import Effort
 from clprim.tune.measure import tune as measured
+from clprim.tune.networks import Layer
 
 # Seconds of runs of a workload, and the fewest and most runs.
 SECONDS, FEWEST, MOST = 0.5, 3, 50
+_LAYERS = (Layer(64, 64, 3, 56, padding=1), Layer(256, 64, 1, 56))
 
 
 @dataclass(frozen=True)
@@ -67,62 +69,23 @@ def workloads(*, quick: bool = False) -> Iterator[Workload]:
     images = 1 if quick else 8
     size = 256 if quick else 1024
     many = images if quick else 64  # far more than caches hold
-    elements = many * 64 * 56 * 56
-    yield Workload(f"matmul {size}³", lambda: _product(size), 2 * size**3, 12 * size**2, tiled=True)
+    shape = many, 64, 56, 56
+    words = f"matmul {size},{size} {size},{size}"
+    yield Workload(f"matmul {size}³", call_of(words), 2 * size**3, 12 * size**2, tiled=True)
     for memory, name in (("contiguous", "NCHW"), ("channels_last", "NHWC")):
-        yield Workload(
-            f"y = x · channel + w {name}",
-            lambda memory=memory: _map(many, memory),  # type: ignore[misc]
-            0,
-            8 * elements,
-        )
-        yield Workload(
-            f"sums of channels {name}",
-            lambda memory=memory: _sums(many, memory),  # type: ignore[misc]
-            0,
-            4 * elements,
-        )
-        for kernel, channels, outputs in ((3, 64, 64), (1, 256, 64)):
-            flops = 2 * images * channels * outputs * 56 * 56 * kernel**2
-            nbytes = 4 * images * 56 * 56 * (channels + outputs)
-            yield Workload(
-                f"conv {kernel}×{kernel} {channels}→{outputs} 56² {name}",
-                lambda k=kernel, c=channels, o=outputs, memory=memory: _conv(  # type: ignore[misc]
-                    images, c, o, k, memory
-                ),
-                flops,
-                nbytes,
-                tiled=True,
-            )
-            if quick:
-                break
+        nbytes, make = 8 * math.prod(shape), partial(_map, shape, memory)
+        yield Workload(f"y = x · channel + w {name}", make, 0, nbytes)
+        words = f"sum {','.join(map(str, shape))} axis=(0,2,3) memory_format={memory}"
+        yield Workload(f"sums of channels {name}", call_of(words), 0, 4 * math.prod(shape))
+        for layer in _LAYERS[: 1 if quick else None]:
+            nbytes = 4 * images * layer.size**2 * (layer.channels + layer.filters)
+            make, flops = call_of(words_of(layer, images, memory)), layer.flops(images)
+            yield Workload(f"conv {layer.title} {name}", make, flops, nbytes, tiled=True)
 
 
-def _array(*shape: int, memory: str = "contiguous") -> Any:
-    values = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    return cp.asarray(values, memory_format=memory)
-
-
-def _product(size: int) -> Callable[[], Any]:
-    a, b = _array(size, size), _array(size, size)
-    return lambda: ops.matmul(a, b)
-
-
-def _map(images: int, memory: str) -> Callable[[], Any]:
-    x, channel = _array(images, 64, 56, 56, memory=memory), _array(64, 1, 1)
-    scale = cp.Pointwise("y0 = x0 * x1 + w0;")
-    return lambda: scale(x, channel, 2.0)
-
-
-def _sums(images: int, memory: str) -> Callable[[], Any]:
-    x = _array(images, 64, 56, 56, memory=memory)
-    return lambda: ops.sum(x, axis=(0, 2, 3))
-
-
-def _conv(images: int, channels: int, outputs: int, kernel: int, memory: str) -> Callable[[], Any]:
-    x = _array(images, channels, 56, 56, memory=memory)
-    w = _array(outputs, channels, kernel, kernel)
-    return lambda: ops.conv2d(x, w, padding=kernel // 2)
+def _map(shape: tuple[int, ...], memory: str) -> Callable[[], Any]:
+    x, channel = cp.ones(shape, memory_format=memory), cp.ones((64, 1, 1))
+    return partial(cp.Pointwise("y0 = x0 * x1 + w0;"), x, channel, 2.0)
 
 
 def timed(workload: Workload, ceilings: Measurement, *, quick: bool = False) -> Timed:

@@ -65,7 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compare", choices=("onnxruntime",), help="errors against it, and its time"
     )
     parser.add_argument("--output", type=Path, metavar="FILE.npz", help="write the outputs")
-    parser.add_argument("--device", metavar="SPEC", help="an index, part of a name, cpu or gpu")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -61,7 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--batch", type=read_positive, default=8, help="images of a network's layers (8)"
     )
     parser.add_argument("--again", action="store_true", help="time what was timed before, too")
-    parser.add_argument("--device", metavar="SPEC", help="an index, part of a name, cpu or gpu")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,7 +87,7 @@ def _calls(args: argparse.Namespace) -> list[tuple[str, Callable[[], Any]]]:
     if args.network is not None:
         return _network(args.network, args.batch)
     if args.problem is not None:
-        return [(args.problem, _problem(args.problem))]
+        return [(args.problem, partial(_made_and_called, call_of(args.problem)))]
     return [("", _script(args.script, args.arguments))]
 
 
@@ -180,26 +179,29 @@ def _network(name: str, batch: int) -> list[tuple[str, Callable[[], Any]]]:
         raise DefinitionError(f"--network {name}: expected one of {names}")
     layers = [layer for network in known for layer in network.layers]
     return [
-        (f"{layer.title}, {memory}", partial(_run_layer, layer, batch, memory))
+        (
+            f"{layer.title}, {memory}",
+            partial(_made_and_called, call_of(words_of(layer, batch, memory))),
+        )
         for layer in layers
         for memory in _FORMATS
     ]
 
 
-def _run_layer(layer: Layer, batch: int, memory: str) -> None:
-    x = _array((batch, layer.channels, layer.size, layer.size), "float32", memory)
-    shape = layer.filters, layer.channels // layer.groups, layer.kernel, layer.kernel
-    w = ops.pack_weight(_array(shape, "float32"), groups=layer.groups)
-    told: dict[str, Any] = {
-        "stride": layer.stride,
-        "padding": layer.padding,
-        "dilation": layer.dilation,
-    }
-    ops.conv2d(x, w, groups=layer.groups, **told)
+def words_of(layer: Layer, batch: int, memory: str) -> str:
+    """Returns a layer as a problem's words."""
+    weight = layer.filters, layer.channels // layer.groups, layer.kernel, layer.kernel
+    told = " ".join(f"{n}={getattr(layer, n)}" for n in ("stride", "padding", "dilation", "groups"))
+    shape = f"{batch},{layer.channels},{layer.size},{layer.size}"
+    return f"conv2d {shape} {','.join(map(str, weight))} {told} memory_format={memory}"
 
 
-def _problem(text: str) -> Callable[[], Any]:
-    """Reads a problem: an operator, shapes, and ``name=value``."""
+def _made_and_called(make: Callable[[], Callable[[], Any]]) -> None:
+    make()()
+
+
+def call_of(text: str) -> Callable[[], Callable[[], Any]]:
+    """Reads a problem, an operator, shapes and ``name=value``; what it returns makes its call."""
     name, *words = text.split() or [""]
     operator = getattr(ops, name, None) if name.isidentifier() and name[0] != "_" else None
     if not callable(operator):
@@ -230,19 +232,22 @@ def _problem(text: str) -> Callable[[], Any]:
     dtype, memory = (told.pop(key, None) for key in _OF_ARRAYS)
     as_dtype(dtype or "float32")
 
-    def run() -> None:
+    def make() -> Callable[[], Any]:
         arrays = [
             _array(shape, dtype or "float32", memory if len(shape) == 4 and not n else None)
             for n, shape in enumerate(shapes)
         ]
         if name.startswith("conv") and len(arrays) > 1:
             arrays[1] = ops.pack_weight(arrays[1], groups=told.get("groups", 1))
+        return partial(run, arrays)
+
+    def run(arrays: Sequence[Any]) -> Any:
         try:
-            operator(*arrays, **told)
+            return operator(*arrays, **told)
         except TypeError as error:
             raise DefinitionError(f"--problem {text!r}: {error}") from None
 
-    return run
+    return make
 
 
 def _value(text: str, option: str, value: str) -> Any:
