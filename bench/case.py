@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,7 @@ Call = Callable[[], Any]
 Make = Callable[[Any], Call | None]
 Options = argparse.Namespace
 
+_TESTS = Path(__file__).resolve().parents[1] / "tests"
 #: For `Case.nbytes`: everything that is given and returned, once each.
 ALL = -1
 #: Memory formats, with the names that readers know them by.
@@ -39,9 +43,20 @@ def whole(shape: Shape, memory_format: str = "", seed: int = 0, most: int = 4) -
 
 
 def normal(shape: Shape, memory_format: str = "", seed: int = 0) -> Host:
-    """Return normal numbers."""
     found = np.asarray(np.random.default_rng(seed).standard_normal(shape), np.float32)
     return last(found) if memory_format == "channels_last" else found
+
+
+def of_tests(name: str) -> Any:
+    """Return a module that tests share."""
+    if str(_TESTS) not in sys.path:
+        sys.path.append(str(_TESTS))
+    return importlib.import_module(name)
+
+
+def into(operator: Callable[..., Any], *arguments: Any, **options: Any) -> Call:
+    """Return a call of ours whose results go into memory that is there."""
+    return partial(operator, *arguments, out=operator(*arguments, **options), **options)
 
 
 class Data:
@@ -52,7 +67,6 @@ class Data:
 
     @cached_property
     def device(self) -> list[Any]:
-        """As arrays of clprim."""
         return [cp.asarray(array) for array in self.host]
 
     @cached_property
@@ -61,7 +75,6 @@ class Data:
         return self.tensors("cpu")
 
     def tensors(self, place: str) -> list[Any]:
-        """As tensors at a place."""
         import torch
 
         return [torch.from_numpy(array).clone().to(place) for array in self.host]
@@ -100,7 +113,6 @@ class Case:
 
     @property
     def label(self) -> str:
-        """Its title with its group."""
         return f"{self.group}: {self.title}"
 
 
@@ -165,10 +177,8 @@ class Row:
 
 
 def elements(shape: Sequence[int]) -> int:
-    """Return how many there are."""
     return math.prod(shape)
 
 
 def times(*sizes: int) -> str:
-    """Return sizes for readers: ``64×128``."""
     return "×".join(map(str, sizes))

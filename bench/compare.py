@@ -33,7 +33,6 @@ class _Finder:
         self._checkout = checkout
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Return what imports a package of the checkout; others are found as usual."""
         folder = self._checkout / self._folders.get(name, "?")
         if name not in self._folders or not folder.is_dir():
             return None
@@ -68,7 +67,6 @@ def child(path: str) -> None:
 
 
 def _list(asked: dict[str, Any], name: str, only: str, quick: bool) -> list[list[str]]:
-    """The rows of a page."""
     from bench.cases import PAGES
     from bench.options import defaults_of
 
@@ -100,7 +98,6 @@ def _prepare(asked: dict[str, Any], number: int) -> str:
 
 
 def _run(asked: dict[str, Any]) -> float:
-    """Seconds of a sample."""
     return float(asked["contender"].run().host)
 
 
@@ -140,7 +137,6 @@ class _Child:
         return json.loads(line)
 
     def end(self) -> None:
-        """Let it go."""
         with self.process:  # closes both ends, and waits
             pass
 

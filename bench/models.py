@@ -24,7 +24,6 @@ class Model(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Its title with the size of what it takes."""
         return f"{self.title}, {f'{self.tokens} tokens' if self.tokens else f'{self.size}²'}"
 
 

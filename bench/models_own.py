@@ -154,7 +154,6 @@ def _twice(channels: int, filters: int) -> Any:
 
 
 def small() -> Any:
-    """Return a network of one convolution, for quick runs."""
     return nn.Sequential(
         nn.Conv2d(3, 16, 3, padding=1, bias=False),
         nn.BatchNorm2d(16),

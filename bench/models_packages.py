@@ -53,7 +53,6 @@ class PackageModel:
 def image(
     title: str, package: str, path: str, shape: tuple[int, ...], licence: str, name: str = "x"
 ) -> PackageModel:
-    """Return a model of one image."""
     module = package.replace("-", "_")
     return PackageModel(title, package, module, path, {name: ("float32", shape)}, licence)
 
@@ -63,7 +62,6 @@ def _ocr(title: str, file: str, *size: int) -> PackageModel:
 
 
 def voice(title: str, file: str, samples: int, *, rate: bool = True) -> PackageModel:
-    """Return a model of Silero's, of so many samples."""
     inputs: dict[str, Any] = {
         "input": ("float32", (1, samples)), "state": ("float32", (2, 1, 128)),
     }  # fmt: skip

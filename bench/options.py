@@ -8,13 +8,14 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+import clprim as cp
 from bench.case import FORMATS, Options, Page
 from bench.cases import PAGES
 from bench.cases.arithmetic import DIRECTIONS
 from bench.cases.networks import PEERS
 from bench.models import MODELS
 from bench.models_packages import PACKAGE_MODELS
-from bench.table import RESULTS
+from bench.table import RESULTS, Record, setting, slug
 from clprim.tune.depthwise import DEPTHWISE
 from clprim.tune.networks import NETWORKS
 
@@ -30,14 +31,12 @@ class WrongError(Exception):
 
 
 def folder_of(args: Options) -> Path:
-    """Return where a run writes."""
     if args.ship is True and args.output is not None:
         raise WrongError("--ship and --output: expected one of them")
     return RESULTS if args.ship else args.output or DRAFTS
 
 
 def repeats_of(args: Options) -> int:
-    """Return how often each contender runs."""
     return args.repeats or (QUICK_REPEATS if args.quick else REPEATS)
 
 
@@ -51,6 +50,15 @@ def name_of(args: Options, device: str) -> str:
     """Return the name of a run's files: a quick one must not replace the numbers of a real one."""
     label = label_of(args.given[1:])
     return "-".join(filter(None, (args.command, label, device, "quick" * args.quick)))
+
+
+def finish(args: Options, folder: Path, title: str, unit: str, **found: Any) -> int:
+    """Print and write what a run found, of the current device, and return its status."""
+    device = cp.current_device()
+    empty = {"rows": [], "tables": [], "notes": [], "failures": []}
+    name, where = name_of(args, slug(device)), setting(device, told(args))
+    record = Record(name, title, unit, where, **{**empty, **found})
+    return record.finish(folder, getattr(args, "baseline", None))
 
 
 def words(known: Collection[str], *stand_for: str) -> Callable[[str], list[str]]:
@@ -72,14 +80,12 @@ def words(known: Collection[str], *stand_for: str) -> Callable[[str], list[str]]
 
 
 def counts(text: str) -> list[int]:
-    """Read numbers from 1, with commas."""
     if not all(word.isdecimal() and int(word) for word in text.split(",")):
         raise argparse.ArgumentTypeError(f"{text}: expected numbers from 1, with commas")
     return [int(word) for word in text.split(",")]
 
 
 def positive(text: str) -> int:
-    """Read a number from 1."""
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text}: expected a number from 1")
     return int(text)
@@ -133,7 +139,6 @@ def _run_options(parser: argparse.ArgumentParser, *, ships: bool = True) -> None
 
 
 def page_options(parser: argparse.ArgumentParser, name: str, page: Page) -> None:
-    """Add the options of a page to a parser."""
     for option in page.options:
         flag = f"--{'peers' if option == 'net_peers' else option.replace('_', '-')}"
         parser.add_argument(flag, **_OPTIONS[option](name))
@@ -151,7 +156,6 @@ def defaults_of(name: str, *, quick: bool, only: str = "") -> Options:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
     whole = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measure clprim beside the device's own limits and beside its peers.",

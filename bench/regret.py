@@ -16,8 +16,8 @@ import numpy as np
 
 import clprim as cp
 from bench.case import Options
-from bench.options import WrongError, folder_of, name_of, told
-from bench.table import Record, Table, setting, slug
+from bench.options import WrongError, finish, folder_of
+from bench.table import Table
 from clprim import ops
 from clprim.plan.kernel import Choice
 from clprim.tune.ask import record
@@ -190,7 +190,6 @@ def _line(name: str, gains: Sequence[float]) -> list[str]:
 
 
 def command(args: Options, say: Callable[[str], None]) -> int:
-    """Draw problems by lot and time the rules against all candidates, until the time is up."""
     seed = secrets.randbelow(2**32) if args.seed is None else args.seed
     groups = tuple(GROUPS) if args.group == "all" else (args.group,)
     if groups[0] not in GROUPS:
@@ -203,7 +202,5 @@ def command(args: Options, say: Callable[[str], None]) -> int:
     ]
     wrong = [(row.title, name) for row in rows for name in row.tuned.wrong]
     failures = [f"{title}: wrong result of {name}" for title, name in wrong]
-    device = cp.current_device()
-    name, where = name_of(args, slug(device)), setting(device, told(args))
-    record = Record(name, "Regret of the rules", "ms", where, [], tables_of(rows), notes, failures)
-    return record.finish(folder_of(args))
+    told = {"tables": tables_of(rows), "notes": notes, "failures": failures}
+    return finish(args, folder_of(args), "Regret of the rules", "ms", **told)

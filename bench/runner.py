@@ -52,7 +52,6 @@ def results_of(found: Any) -> list[Host]:
 
 
 def fetch(result: Any) -> Host:
-    """Return anyone's result as an array of NumPy."""
     if hasattr(result, "is_cuda"):
         result = result.detach().cpu()
     for download in ("get", "numpy"):
@@ -295,14 +294,6 @@ def command(args: Any, say: Callable[[str], None]) -> int:
         say("new processes")
         more = page.more(args)
     say("")
-    record = table.Record(
-        options.name_of(args, table.slug(device)),
-        page.title,
-        page.unit,
-        table.setting(device, options.told(args)),
-        rows,
-        more,
-        [*table.notes_of(page, rows, runner.missing), *remarks],
-        failures,
-    )
-    return record.finish(folder, args.baseline)
+    notes = [*table.notes_of(page, rows, runner.missing), *remarks]
+    told = {"rows": rows, "tables": more, "notes": notes, "failures": failures}
+    return options.finish(args, folder, page.title, page.unit, **told)

@@ -59,13 +59,11 @@ class Record(NamedTuple):
     failures: list[str]
 
     def text(self) -> str:
-        """Return it as JSON."""
         told = self._asdict() | {"rows": [dataclasses.asdict(row) for row in self.rows]}
         return json.dumps(told, ensure_ascii=False, indent=1) + "\n"
 
     @staticmethod
     def read(path: Path) -> Record:
-        """Return what `text` wrote."""
         told = json.loads(path.read_text(encoding="utf-8"))
         told["rows"] = [Row(**row) for row in told["rows"]]
         told["tables"] = [tuple(table) for table in told["tables"]]
@@ -93,7 +91,6 @@ class Record(NamedTuple):
         return int(bool(self.failures))
 
     def write(self, folder: Path) -> Path:
-        """Write both files, and return the page."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{self.name}.json").write_text(self.text(), encoding="utf-8")
         page = folder / f"{self.name}.md"
@@ -121,7 +118,6 @@ def notes_of(page: Page, rows: Sequence[Row], missing: dict[str, str]) -> list[s
 
 
 def pipes(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table whose columns are aligned as text."""
     lines = [[cell.replace("|", "\\|").replace("\n", "<br>") for cell in r] for r in (head, *rows)]
     widths = [max(3, *(len(line[n]) for line in lines)) for n in range(len(head))]
     rule = [f":{'-' * (w - 1)}" if not n else f"{'-' * (w - 1)}:" for n, w in enumerate(widths)]
@@ -134,7 +130,6 @@ def pipes(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def grouped(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Return rows by their tables."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(row.group, []).append(row)
@@ -142,7 +137,6 @@ def grouped(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def number(row: Row, name: str, unit: str) -> str:
-    """Return a contender's rate or time."""
     factor, seconds = UNITS[unit], row.seconds[name][0]
     return f"{-factor * seconds:.3g}" if factor < 0 else f"{factor * row.work / seconds:.3g}"
 
@@ -365,7 +359,6 @@ def speed_table(folder: Path = RESULTS) -> str:
 
 
 def insert(page: str, table: str) -> str:
-    """Return a page with this table in the place that it keeps for it."""
     before, _, rest = page.partition(_START)
     return f"{before}{_START}\n{table}\n{_END}{rest.partition(_END)[2]}"
 
@@ -408,7 +401,6 @@ def refresh(folder: Path) -> None:
 
 
 def command(args: Any, say: Callable[[str], None]) -> int:
-    """Make recorded pages, their index and the README's table anew."""
     del say
     refresh(args.folder or RESULTS)
     return 0

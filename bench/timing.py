@@ -63,14 +63,12 @@ class Result:
     samples: tuple[Sample, ...]
 
     def seconds(self, clock: Clock) -> list[float]:
-        """Return every run's time."""
         times = [getattr(sample, clock) for sample in self.samples]
         if None in times:
             raise ValueError(f"{self.name} was not timed by the {clock}")
         return times
 
     def rate(self, clock: Clock) -> float:
-        """Return work a second, of the median run."""
         return self.work / statistics.median(self.seconds(clock))
 
 
@@ -158,7 +156,6 @@ def calm_race(
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Return the median and the quartiles."""
     if len(values) < 2:
         return Spread(values[0], values[0], values[0])
     low, _, high = statistics.quantiles(values, n=4, method="inclusive")
@@ -189,8 +186,6 @@ def measured_call(name: str, work: float, call: Call, device: cp.Device) -> Cont
 
 
 def host_call(name: str, work: float, call: Call, finish: Call) -> Contender:
-    """Return a contender timed by the host, until ``finish`` returns."""
-
     def run() -> Sample:
         start = time.perf_counter()
         call()

@@ -13,8 +13,8 @@ from pathlib import Path
 import clprim as cp
 from bench.case import FORMATS, Case, Options
 from bench.cases.arithmetic import conv_cases, depthwise_cases, gemm_cases
-from bench.options import WrongError, folder_of, name_of, repeats_of, told
-from bench.table import Record, setting, slug
+from bench.options import WrongError, finish, folder_of, repeats_of
+from bench.table import slug
 from clprim.plan.families import FAMILIES
 from clprim.plan.table import Entry, Key, TuningFile
 from clprim.runtime import tables as tuning
@@ -26,6 +26,7 @@ from clprim.tune.measure import WORTH, Effort, Tuned, mean_gain, tune
 from clprim.tune.measure import Case as Problem
 from clprim.tune.networks import NETWORKS
 
+_TITLE = "Tiles of contractions: the rule's and the fastest"
 _TUNED = Path(cp.__file__).resolve().parent / "tuned"
 
 
@@ -70,7 +71,6 @@ def tune_all(
 
 
 def entries_of(found: Iterable[Tuned]) -> dict[Key, Entry]:
-    """Return what a table keeps of a run."""
     return {t.case.key: t.entry for t in found}
 
 
@@ -87,7 +87,6 @@ def to_ship(
 
 
 def table_of(found: Sequence[Tuned]) -> tuple[str, list[str], list[list[str]]]:
-    """Return the page's table."""
     rows = [
         [t.case.title, str(t.rule), f"{1e3 * t.seconds[0]:.3f}",
          str(t.best) if t.best != t.rule else "the same", f"{1e3 * t.seconds[1]:.3f}",
@@ -135,12 +134,10 @@ def command(args: Options, say: Callable[[str], None]) -> int:
             raise WrongError(f"the table cannot be kept: {error}") from None
         kept = f"kept in {where}" if where else "kept nowhere: CLPRIM_CACHE_DIR switches that off"
     failures = [f"{t.case.title}: wrong result of {', '.join(t.wrong)}" for t in found if t.wrong]
-    notes, where = notes_of(found, len(problems), kept), setting(device, told(args))
-    title = "Tiles of contractions: the rule's and the fastest"
-    page = Record(
-        name_of(args, slug(device)), title, "ms", where, [], [table_of(found)], notes, failures
-    )
-    return page.finish(args.output or folder_of(args))
+    notes = notes_of(found, len(problems), kept)
+    folder = args.output or folder_of(args)
+    told = {"tables": [table_of(found)], "notes": notes, "failures": failures}
+    return finish(args, folder, _TITLE, "ms", **told)
 
 
 def _layers(args: Options) -> list[Case]:

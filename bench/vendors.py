@@ -26,8 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.builds.examples import of_tests
-from bench.case import Options
+from bench.case import Options, of_tests
 from clprim.language.grouped_definition import define_grouped
 from clprim.plan.conv.dense import dense_convolution, dense_depthwise
 from clprim.plan.conv.family import CONVOLUTIONS
@@ -192,7 +191,6 @@ class Compiled(NamedTuple):
 
 @lru_cache(maxsize=64)
 def tool(name: str) -> str | None:
-    """Return the path of a compiler: on the ``PATH``, or installed by pip."""
     if name == "clang":
         return next(filter(None, map(shutil.which, _CLANGS)), None)
     spec = importlib.util.find_spec("nvidia") if name == "ptxas" else None
@@ -314,7 +312,6 @@ def _intel(target: str, file: Path, options: list[str]) -> Compiled:
 
 
 def command(args: Options, say: Callable[[str], None]) -> int:
-    """Print how many kernels build for each GPU, and by name what does not or spills."""
     targets = args.targets.split(",") if args.targets else [*GPUS]
     unknown = [target for target in targets if target not in GPUS]
     if unknown:

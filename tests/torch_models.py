@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from bench.models import torchvision
+
 
 class UNet(nn.Module):
     """Two levels down and up again, with skips."""
@@ -105,22 +107,6 @@ def vision(name: str) -> Callable[[], nn.Module]:
 
     return make
 
-
-def torchvision():
-    """Imports torchvision, which has kernels of its own only beside the build it was made for."""
-    try:
-        import torchvision
-    except RuntimeError:
-        _libraries.append(torch.library.Library("torchvision", "DEF"))
-        for name in ("nms", "qnms"):
-            _libraries[-1].define(
-                f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-            )
-        import torchvision
-    return torchvision
-
-
-_libraries = []
 
 SIZES = {
     "alexnet": 64, "resnet18": 64, "resnet50": 96, "convnext_tiny": 48, "convnext_small": 48,

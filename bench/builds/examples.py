@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from bench.case import of_tests
 from clprim.call.launch import build_options
 from clprim.errors import ClprimError
 from clprim.plan.kernel import KernelCode, KernelPlan
@@ -20,7 +18,6 @@ from clprim.render import render
 from clprim.runtime.device import Device
 from clprim.traits import DeviceTraits
 
-_TESTS = Path(__file__).resolve().parents[2] / "tests"
 DTYPES = [np.dtype(t) for t in "f4 f2 f8 i1 u1 i2 u2 i4 u4 i8 u8 ?".split()] + [
     np.dtype(ml_dtypes.bfloat16)
 ]
@@ -172,10 +169,3 @@ def _all_of(make: Callable[[], Iterator[Any]]) -> list[Any]:
     except (ClprimError, AssertionError, AttributeError, TypeError, ValueError):
         pass
     return found
-
-
-def of_tests(name: str) -> Any:
-    """Return a module that tests share."""
-    if str(_TESTS) not in sys.path:
-        sys.path.append(str(_TESTS))
-    return importlib.import_module(name)

@@ -62,7 +62,6 @@ def run_all(
 def _outcomes(
     device: Device, builds: Sequence[Build], bound: float, cache: str
 ) -> list[tuple[str, str]]:
-    """Builds and runs one after another; behind a death, the next child goes on."""
     found: list[tuple[str, str]] = []
     while len(found) < len(builds):
         left = [(b.plan, b.own) for b in builds[len(found) :]]
@@ -81,7 +80,6 @@ def _outcomes(
 
 
 def command(args: Any, say: Callable[[str], None]) -> int:
-    """Build and run every template in every dtype in child processes; 1 where one dies or hangs."""
     wrong = 0
     devices = [d for d in cp.devices() if d.compiles] if not args.device else [cp.current_device()]
     for device in devices:

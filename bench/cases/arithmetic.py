@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 import clprim as cp
-from bench.case import FORMATS, Call, Case, Data, Host, Options, Page, Shape, whole
+from bench.case import FORMATS, Call, Case, Data, Host, Options, Page, Shape, of_tests, whole
 from bench.peers import arithmetic
 from clprim.tune.depthwise import DEPTHWISE, layer_of
 from clprim.tune.networks import ACTIVATIONS, NETWORKS, Layer
 
 #: What can be computed of a layer: its result, or the gradient by its input or by its weight.
 DIRECTIONS = ("forward", "input", "weight")
+_DIRECT = of_tests("conv_reference")  # exact for whole numbers
 _WHAT = {"forward": "forward", "input": "gradient by input", "weight": "gradient by weight"}
 
 
@@ -64,12 +65,10 @@ class Gemm:
 
     @property
     def title(self) -> str:
-        """For readers, such as ``1000×1000×1000 TN``."""
         return f"{self.m}×{self.n}×{self.k} {'NT'[self.transpose_a]}{'NT'[self.transpose_b]}"
 
     @property
     def flops(self) -> int:
-        """Operations of one run; a multiply-add counts as two."""
         return 2 * self.m * self.n * self.k
 
     @property
@@ -79,12 +78,10 @@ class Gemm:
         return a[::-1] if self.transpose_a else a, b[::-1] if self.transpose_b else b
 
     def reference(self, a: Host, b: Host) -> Host:
-        """Return the result, exactly, from small whole numbers."""
         return (a.T if self.transpose_a else a) @ (b.T if self.transpose_b else b)
 
 
 def gemm_cases(args: Options) -> list[Case]:
-    """Return the rows of ``python -m bench gemm``."""
     sizes = [(16, 16, 16), (31, 33, 17)] if args.quick else [*((n,) * 3 for n in _SQUARES), *_TALL]
     jobs = [Gemm(*size) for size in sizes]
     turned = ((False, True), (True, False), (True, True))
@@ -108,33 +105,27 @@ class Conv:
 
     @property
     def op(self) -> str:
-        """Whose makers compute it."""
         return "conv_followed" if self.followed else f"conv_{self.direction}"
 
     @property
     def title(self) -> str:
-        """For readers."""
         return self.layer.title
 
     @property
     def flops(self) -> int:
-        """Operations of one run; a multiply-add counts as two."""
         return self.layer.flops(self.batch)
 
     @property
     def input_shape(self) -> Shape:
-        """``(N, C, H, W)``."""
         return self.batch, self.layer.channels, self.layer.size, self.layer.size
 
     @property
     def weight_shape(self) -> Shape:
-        """``(F, C/groups, K, K)``."""
         layer = self.layer
         return layer.filters, layer.channels // layer.groups, layer.kernel, layer.kernel
 
     @property
     def result_shape(self) -> Shape:
-        """``(N, F, H', W')``."""
         return self.batch, self.layer.filters, *[self.layer.result_size] * 2
 
     @property
@@ -148,7 +139,6 @@ class Conv:
 
     @property
     def options(self) -> dict[str, int]:
-        """How the operators take the layer, here and in other libraries."""
         layer = self.layer
         names = ("stride", "padding", "dilation", "groups")
         return {name: getattr(layer, name) for name in names}
@@ -162,18 +152,17 @@ class Conv:
         return 0.0 if sums else 4 * float(cp.options.current().convolution_error)
 
     def reference(self, *host: Host) -> Host:
-        """Return the result, exactly, from small whole numbers."""
-        if not self.followed:
-            return _DIRECT[self.direction](*host, self.layer)
-        x, w, bias, *summand = host
-        y = forward(x, w, self.layer) + bias
-        for more in summand:
-            y += more
-        _, least, greatest = ACTIVATIONS[self.layer.activation]
-        return np.clip(y, np.float32(least), np.float32(greatest))
+        x, w, *more = host
+        if self.direction == "input":
+            found = _DIRECT.conv2d_input(self.input_shape, x, w, **self.options)
+        elif self.direction == "weight":
+            found = _DIRECT.conv2d_weight(x, self.weight_shape, w, **self.options)
+        else:
+            y = sum(more, start=_DIRECT.conv2d(x, w, **self.options))
+            found = np.clip(y, *ACTIVATIONS[self.layer.activation][1:]) if self.followed else y
+        return np.asarray(found)
 
     def algorithm(self, data: Data, call: Call) -> dict[str, str]:
-        """Return which algorithm clprim's kernels are."""
         if not self.tolerance:
             return {}
         with cp.profile() as profile:
@@ -181,51 +170,6 @@ class Conv:
             cp.synchronize()
         names = [event.name for event in profile.events]
         return {"algorithm": "winograd" if any("winograd" in name for name in names) else "sums"}
-
-
-def forward(x: Host, w: Host, layer: Layer) -> Host:
-    """Return the result of a layer, one matrix product a position of the kernel."""
-    y = np.zeros((len(x), layer.filters, layer.result_size, layer.result_size), np.float32)
-    for channels, filters, here, taken in _windows(_padded(x, layer), layer):
-        y[:, filters] += np.tensordot(w[filters][here], taken[:, channels], (1, 1)).swapaxes(0, 1)
-    return y
-
-
-def _by_input(w: Host, grad: Host, layer: Layer) -> Host:
-    dx = _padded(np.zeros((len(grad), layer.channels, layer.size, layer.size), np.float32), layer)
-    for channels, filters, here, taken in _windows(dx, layer):
-        product = np.tensordot(w[filters][here], grad[:, filters], (0, 1))
-        taken[:, channels] += product.swapaxes(0, 1)
-    inner = slice(layer.padding, layer.padding + layer.size)
-    return dx[:, :, inner, inner]
-
-
-def _by_weight(x: Host, grad: Host, layer: Layer) -> Host:
-    shape = (layer.filters, layer.channels // layer.groups, layer.kernel, layer.kernel)
-    dw, images = np.zeros(shape, np.float32), (0, 2, 3)
-    for channels, filters, here, taken in _windows(_padded(x, layer), layer):
-        dw[filters][here] = np.tensordot(grad[:, filters], taken[:, channels], (images, images))
-    return dw
-
-
-_DIRECT: dict[str, Callable[..., Host]] = {
-    "forward": forward, "input": _by_input, "weight": _by_weight,
-}  # fmt: skip
-
-
-def _padded(x: Host, layer: Layer) -> Host:
-    return np.pad(x, ((0, 0), (0, 0), *[(layer.padding,) * 2] * 2))
-
-
-def _windows(x: Host, layer: Layer) -> Iterator[tuple[slice, slice, Any, Host]]:
-    """Yield a group's channels and filters, a position of the kernel, and what it meets of x."""
-    reach, step = layer.stride * (layer.result_size - 1) + 1, layer.dilation
-    channels, filters = layer.channels // layer.groups, layer.filters // layer.groups
-    for group in range(layer.groups):
-        of = [slice(group * size, (group + 1) * size) for size in (channels, filters)]
-        for place in np.ndindex(layer.kernel, layer.kernel):
-            met = [slice(at * step, at * step + reach, layer.stride) for at in place]
-            yield of[0], of[1], (..., *place), x[:, :, met[0], met[1]]
 
 
 def _layers(
@@ -248,7 +192,6 @@ def _layers(
 
 
 def conv_cases(args: Options) -> list[Case]:
-    """Return the rows of ``python -m bench conv``."""
     return [
         row_of(job, group, job.memory_format, count=job.layer.count,
               tolerance=job.tolerance, extra=job.algorithm)
@@ -257,7 +200,6 @@ def conv_cases(args: Options) -> list[Case]:
 
 
 def depthwise_cases(args: Options) -> list[Case]:
-    """Return the rows of ``python -m bench depthwise``."""
     grouped = {"clprim, grouped products": arithmetic.conv_grouped}
     return [
         row_of(job, group, job.memory_format, count=job.layer.count,
@@ -319,7 +261,6 @@ class Block:
 
     @property
     def adds(self) -> bool:
-        """Whether the input is added to the result."""
         return self.stride == 1 and self.channels == self.filters
 
     @property
@@ -332,14 +273,12 @@ class Block:
 
     @property
     def title(self) -> str:
-        """For readers."""
         stride = f" stride {self.stride}" if self.stride > 1 else ""
         middle = f"{self.channels * self.expansion}→" if self.expansion > 1 else ""
         return f"{self.channels}→{middle}{self.filters}{stride} of {self.size}²"
 
     @property
     def flops(self) -> int:
-        """Operations of one run; a multiply-add counts as two."""
         return sum(layer.flops(self.batch) for layer in self.layers)
 
     @property
@@ -362,10 +301,10 @@ class Block:
         return list(zip(self.layers, given[::2], given[1::2], strict=True))
 
     def reference(self, *host: Host) -> Host:
-        """Return the result, exactly, from small whole numbers."""
         y = x = host[0]
         for n, (layer, w, b) in enumerate(self.steps(host[1:])):
-            y = forward(np.clip(y, 0, 6) if n else y, w, layer) + b.reshape(-1, 1, 1)
+            options = Conv(layer, self.batch, self.memory_format, "forward").options
+            y = _DIRECT.conv2d(np.clip(y, 0, 6) if n else y, w, b, **options)
         return y + x if self.adds else y
 
 
@@ -380,7 +319,6 @@ BLOCKS = tuple(
 
 
 def block_cases(args: Options) -> list[Case]:
-    """Return the rows of ``python -m bench blocks``."""
     found = []
     blocks: dict[Any, Block] = {block: block for block in BLOCKS}
     if args.quick:  # a small one of each kind: with and without expansion, stride, residual

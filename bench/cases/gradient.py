@@ -127,7 +127,6 @@ def _deriving(job: Job, data: Data, call: Call) -> dict[str, str]:
 
 
 def gradient_cases(args: Options) -> list[Case]:
-    """Return the rows of ``python -m bench gradient``."""
     shape = (64, 257) if args.quick else (4096, 4096)
     found = []
     for job in GRADIENTS:

@@ -13,7 +13,7 @@ import numpy as np
 import pyopencl as cl
 
 import clprim as cp
-from bench.case import Call, Case, Data, Make, Options, Page, whole
+from bench.case import Call, Case, Data, Make, Options, Page, into, whole
 from bench.cases.arithmetic import Conv
 from bench.cases.memory import AXPB, axpb
 from bench.peers.arithmetic import CONTENDERS
@@ -66,15 +66,11 @@ def _bare(make: Callable[[Any], Call]) -> Make:
 
 
 def _into(data: Data) -> Call:
-    x, b = data.device
-    op = axpb()
-    out = op(x, b, 2.0)
-    return lambda: op(x, b, 2.0, out=out)
+    return into(axpb(), *data.device, 2.0)
 
 
 def _fresh(data: Data) -> Call:
-    (x, b), op = data.device, axpb()
-    return lambda: op(x, b, 2.0)
+    return partial(axpb(), *data.device, 2.0)
 
 
 def _plain(data: Data) -> Call:
@@ -93,7 +89,6 @@ def _plain(data: Data) -> Call:
 
 
 def launch_cases(args: Options) -> list[Case]:
-    """Return the rows of ``python -m bench launch``."""
     small = partial(Data, whole((1024,)), whole((1024,), seed=1))
     bare = {_BARE: _bare(_into)}
     group = "A small call"

@@ -19,6 +19,7 @@ from bench.case import (
     Page,
     Shape,
     elements,
+    into,
     times,
     whole,
 )
@@ -38,17 +39,10 @@ def _plain(array: cp.Array) -> Any:
     )
 
 
-def _into(operator: Any, *arguments: Any, **options: Any) -> Call:
-    """A call of ours whose results go into memory that is there."""
-    out = operator(*arguments, **options)
-    return lambda: operator(*arguments, out=out, **options)
-
-
 # --- y0 = x0 * w0 + x1 ---------------------------------------------------------------------------
 
 
 def axpb() -> Any:
-    """Return the kernel."""
     return cp.Pointwise("y0 = x0 * w0 + x1;", name="axpb")
 
 
@@ -65,7 +59,6 @@ def axpb_numpy(data: Data) -> Call:
 
 
 def axpb_torch(data: Data) -> Call:
-    """One pass."""
     import torch
 
     x, b = data.torch
@@ -102,7 +95,6 @@ AXPB: dict[str, Make] = {
 
 
 def pointwise_cases(args: Options) -> list[Case]:
-    """Return the rows of ``python -m bench pointwise``."""
     n = 64 << 10 if args.quick else 64 * MI
     size = f"{n >> 10} Ki" if args.quick else f"{n // MI} Mi"
     found = []
@@ -111,7 +103,7 @@ def pointwise_cases(args: Options) -> list[Case]:
         found.append(
             Case(f"y0 = x0*w0 + x1, {size} floats", title, nbytes,
                  lambda count=count: Data(whole((n,)), whole((count,), seed=1)),
-                 {"clprim": lambda data: _into(axpb(), *data.device, _W), **AXPB},
+                 {"clprim": lambda data: into(axpb(), *data.device, _W), **AXPB},
                  limit="copy", nbytes=nbytes)
         )  # fmt: skip
     return found
@@ -146,7 +138,7 @@ def _sum_arrays(data: Data) -> Call:
 def _sum(shape: Shape, axes: tuple[int, ...], group: str) -> Case:
     written = elements(shape) // elements([shape[axis] for axis in axes])
     makers: dict[str, Make] = {
-        "clprim": lambda data: _into(cp.Reduction("y0 = x0;", **_ONE), *data.device, axis=axes),
+        "clprim": lambda data: into(cp.Reduction("y0 = x0;", **_ONE), *data.device, axis=axes),
         "NumPy": lambda data: lambda: data.host[0].sum(axis=axes),
         "PyTorch": partial(_sum_torch, axes),
     }
@@ -185,7 +177,7 @@ def _moments(shape: Shape, memory_format: str) -> Case:
 
     operator = cp.Reduction("y0 = x0; y1 = x0 * x0;", **_TWO)
     makers: dict[str, Make] = {
-        "clprim": lambda data: _into(operator, *data.device, axis=axes),
+        "clprim": lambda data: into(operator, *data.device, axis=axes),
         "NumPy": numpy,
         "PyTorch": torch,
     }
@@ -195,7 +187,6 @@ def _moments(shape: Shape, memory_format: str) -> Case:
 
 
 def reduce_cases(args: Options) -> list[Case]:
-    """Return the rows of ``python -m bench reduce``."""
     quick = args.quick
     moments, shape = (2, 4, 14, 14) if quick else (32, 64, 112, 112), (64, 128, 56, 56)
     shape = (4, 8, 7, 7) if quick else shape

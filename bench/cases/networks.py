@@ -77,7 +77,6 @@ class Net:
 
     @cached_property
     def onnx(self) -> bytes:
-        """The model as PyTorch exports it."""
         import torch
 
         model = copy.deepcopy(self.model).to(memory_format=torch.contiguous_format)
@@ -95,7 +94,6 @@ class Net:
 
     @cached_property
     def inputs(self) -> dict[str, Host]:
-        """What the exported model takes."""
         return {"x": self.given.contiguous().numpy()}
 
 
@@ -211,7 +209,6 @@ def _inference(name: str, batch: int, own: Make, peers: Sequence[str], starts: b
 
 
 def nets_cases(args: Options) -> list[Case]:
-    """Return the rows of ``python -m bench nets``."""
     named = args.net or ((SMALL,) if args.quick else NETS)
     needed(named)
     return [
@@ -302,7 +299,6 @@ def _steps(args: Options, batches: Sequence[int], kinds: dict[str, tuple[str, st
 
 
 def step_cases(args: Options) -> list[Case]:
-    """Return the rows of ``python -m bench step``."""
     kinds = {
         "clprim": ("opencl", ""),
         "clprim, compiled": ("opencl", "clprim"),
@@ -328,7 +324,6 @@ def memory_of_step(args: Options, own: str = "opencl") -> Tables:
 
 
 def torch_cases(args: Options) -> list[Case]:
-    """Return the rows of ``python -m bench torch --compiled``."""
     named = args.net or ((SMALL,) if args.quick else NETS)
     needed(named)
     batches = args.batch or ((2,) if args.quick else (1, 8, 32))
@@ -376,7 +371,6 @@ class Imported:
             self.onnx, self.inputs = made.onnx, made.inputs
 
     def outputs(self, level: str = "ORT_DISABLE_ALL") -> list[Host]:
-        """Return ONNX Runtime's outputs."""
         import onnxruntime as ort
 
         options = ort.SessionOptions()

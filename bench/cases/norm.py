@@ -81,7 +81,6 @@ def _torch(kind: str, data: Data) -> Call:
 
 
 def norm_cases(args: Options) -> list[Case]:
-    """Return the rows of ``python -m bench norm``."""
     rows: list[tuple[str, str, Shape, str, int]] = []
     for network, shapes in NETWORKS.items():
         for kind in KINDS:

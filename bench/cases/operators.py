@@ -289,7 +289,6 @@ _FAMILIES = (
 
 
 def ops_cases(args: Options) -> list[Case]:
-    """Return the rows of ``python -m bench ops``."""
     found = []
     for op in (op for family in _FAMILIES for op in family(args.quick)):
         images = op.family not in ("attention", "Adam") and any(

@@ -177,7 +177,6 @@ def _attention(quick: bool) -> Iterator[Case]:
 
 
 def pairs_cases(args: Options) -> list[Case]:
-    """Return the rows of ``python -m bench pairs``."""
     kinds = (_products, _kernel_sums, _nearest, _attention)
     return [case for kind in kinds for case in kind(args.quick)]
 

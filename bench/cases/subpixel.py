@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import clprim as cp
-from bench.case import FORMATS, Call, Case, Data, Host, Make, Options, Page, last
+from bench.case import FORMATS, Call, Case, Data, Host, Make, Options, Page, into, last
 from bench.peers.onnx_runtime import bound, model_of
 from clprim import ops
 
@@ -46,7 +46,6 @@ class Network(Data):
 
     @cached_property
     def packed(self) -> list[tuple[Any, Any]]:
-        """Weights and biases on the device."""
         return [(ops.pack_weight(cp.asarray(w)), cp.asarray(b)) for w, b in self.weights]
 
 
@@ -171,7 +170,6 @@ def _onnx(network: Network) -> Call:
 
 
 def flops(height: int, width: int) -> int:
-    """Return the operations of a run; a multiply-add counts as two."""
     return sum(2 * 9 * c * o * height * width * side**2 for c, o, _, side in LAYERS)
 
 
@@ -179,9 +177,7 @@ def _store(shuffles: bool, block: int, data: Data) -> Call:
     """A convolution that stores squares, or the same one that does not."""
     x, w, b = data.device
     told: dict[str, Any] = {"padding": 1, "depth_to_space": block if shuffles else None}
-    packed = ops.pack_weight(w)
-    out = ops.conv2d(x, packed, b, **told)
-    return partial(ops.conv2d, x, packed, b, out=out, **told)
+    return into(ops.conv2d, x, ops.pack_weight(w), b, **told)
 
 
 def _stores(size: tuple[int, int], memory_format: str) -> list[Case]:
@@ -211,7 +207,6 @@ def _stores(size: tuple[int, int], memory_format: str) -> list[Case]:
 
 
 def subpixel_cases(args: Options) -> list[Case]:
-    """Return the rows of ``python -m bench subpixel``."""
     found: list[Case] = []
     forms: dict[str, tuple[str, ...]] = {
         "channels_last": ("separate", "transposing"),

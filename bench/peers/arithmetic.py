@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from bench.case import Call, Data
+from bench.case import Call, Data, into
 from bench.peers import clblast, ncnn_net, onnx_runtime, tiny_grad
 from clprim import ops
 from clprim.tune.networks import ACTIVATIONS
@@ -30,20 +30,18 @@ _POST: dict[str, tuple[str, list[float]]] = {
 
 def gemm(job: Any, data: Data) -> Call:
     """No operand is packed beforehand: both are new on every call."""
-    a, b = data.device
     options = {"transpose_a": job.transpose_a, "transpose_b": job.transpose_b}
-    out = ops.matmul(a, b, **options)
-    return lambda: ops.matmul(a, b, out=out, **options)
+    return into(ops.matmul, *data.device, **options)
 
 
 def conv_forward(job: Any, data: Data, packs: bool = True) -> Call:
     """Weights that stay are packed once."""
     x, w = data.device
-    if packs:
-        w = ops.pack_weight(w, groups=job.layer.groups, memory_format=job.memory_format)
-    conv2d, options = ops.conv2d, job.options  # looked up once, as in a user's loop
-    out = conv2d(x, w, **options)
-    return lambda: conv2d(x, w, out=out, **options)
+    return into(ops.conv2d, x, _packed(job, w) if packs else w, **job.options)
+
+
+def _packed(job: Any, w: Any) -> Any:
+    return ops.pack_weight(w, groups=job.layer.groups, memory_format=job.memory_format)
 
 
 def conv_grouped(job: Any, data: Data) -> Call:
@@ -52,47 +50,33 @@ def conv_grouped(job: Any, data: Data) -> Call:
     others = {"depthwise", "winograd"}  # the same kernel, and what is no product of matrices
     name = next(n for n in ops.conv2d.algorithms(x, w, **options) if n not in others)
     w = ops.pack_weight(w, groups=job.layer.groups)
-    out = ops.conv2d(x, w, algorithm=name, **options)
-    return lambda: ops.conv2d(x, w, out=out, algorithm=name, **options)
+    return into(ops.conv2d, x, w, algorithm=name, **options)
 
 
 def conv_followed(job: Any, data: Data) -> Call:
     """What follows runs in the kernel that stores."""
     x, w, bias, *summand = data.device
-    w = ops.pack_weight(w, groups=job.layer.groups, memory_format=job.memory_format)
-    conv2d = ops.conv2d
-    options = {
-        **job.options,
-        "bias": bias.reshape(-1),
-        "epilogue": _SNIPPETS[job.layer.adds, job.layer.activation],
-        "epilogue_args": tuple(summand),
-    }
-    out = conv2d(x, w, **options)
-    return lambda: conv2d(x, w, out=out, **options)
+    more = {"bias": bias.reshape(-1), "epilogue_args": tuple(summand)}
+    more["epilogue"] = _SNIPPETS[job.layer.adds, job.layer.activation]
+    return into(ops.conv2d, x, _packed(job, w), **job.options, **more)
 
 
 def conv_input(job: Any, data: Data) -> Call:
     """The weight is new on every call, as in training."""
-    (w, grad), shape, options = data.device, job.input_shape, job.options
-    out = ops.conv2d_input(shape, w, grad, **options)
-    return lambda: ops.conv2d_input(shape, w, grad, out=out, **options)
+    return into(ops.conv2d_input, job.input_shape, *data.device, **job.options)
 
 
 def conv_weight(job: Any, data: Data) -> Call:
-    """Nothing is packed beforehand."""
-    (x, grad), shape, options = data.device, job.weight_shape, job.options
-    out = ops.conv2d_weight(x, shape, grad, **options)
-    return lambda: ops.conv2d_weight(x, shape, grad, out=out, **options)
+    x, grad = data.device
+    return into(ops.conv2d_weight, x, job.weight_shape, grad, **job.options)
 
 
 def block(job: Any, data: Data, algorithm: str = "auto") -> Call:
     """An inverted residual: weights that stay are packed once."""
     x, *rest = job.operands(data.device)
     rest[::2] = [w if w is None else ops.pack_weight(w) for w in rest[::2]]
-    options = {"stride": job.stride, "padding": 1, "algorithm": algorithm}
-    inverted_residual = ops.inverted_residual
-    out = inverted_residual(x, *rest, **options)
-    return lambda: inverted_residual(x, *rest, out=out, **options)
+    told = {"stride": job.stride, "padding": 1, "algorithm": algorithm}
+    return into(ops.inverted_residual, x, *rest, **told)
 
 
 # --- PyTorch, which calls the library of the processor that its tensors are on -------------------

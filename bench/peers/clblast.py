@@ -26,7 +26,6 @@ def library() -> ctypes.CDLL | None:
 
 
 def gemm(job: Any, data: Data) -> Call:
-    """Results go into memory that is there."""
     a, b = data.device
     out, k = cp.zeros((job.m, job.n)), a.shape[0 if job.transpose_a else 1]
     transposes = (_YES if job.transpose_a else _NO, _YES if job.transpose_b else _NO)

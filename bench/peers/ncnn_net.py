@@ -61,5 +61,4 @@ class _Images:
         self.images = images
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """Return them as one array."""
         return np.stack([np.array(image) for image in self.images])

@@ -82,7 +82,6 @@ def _node(kind: str, inputs: Sequence[str], **options: Any) -> Any:
 
 
 def gemm(job: Any, data: Data) -> Call:
-    """``Gemm`` has the transposes as attributes."""
     transposes = {"transA": int(job.transpose_a), "transB": int(job.transpose_b)}
     inputs = dict(zip("ab", data.host, strict=True))
     model = model_of([_node("Gemm", "ab", **transposes)], inputs, {}, job.m, job.n)
@@ -149,7 +148,6 @@ class _Blocked:
         self.value, self.block, self.channels = value, block, channels
 
     def numpy(self) -> Host:
-        """Return it as (N, C, H, W)."""
         found = self.value.numpy()
         n, c, h, w = found.shape
         blocks = found.reshape(n, c // self.block, h, w, self.block)

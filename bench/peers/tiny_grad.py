@@ -48,8 +48,6 @@ def _jit(compute: Callable[..., Any], data: Data) -> Call:
 
 
 def gemm(job: Any, data: Data) -> Call:
-    """A lazy transpose costs it nothing by itself."""
-
     def product(a: Any, b: Any) -> Any:
         return (a.T if job.transpose_a else a) @ (b.T if job.transpose_b else b)
 
@@ -57,7 +55,6 @@ def gemm(job: Any, data: Data) -> Call:
 
 
 def conv_forward(job: Any, data: Data) -> Call | None:
-    """NCHW only."""
     if job.memory_format == "channels_last":
         return None
     return _jit(lambda x, w: x.conv2d(w, **job.options), data)

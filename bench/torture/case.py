@@ -24,7 +24,6 @@ class Case:
     tolerance: float = 0.0
 
     def check(self) -> None:
-        """Runs the case once."""
         for n, (found, wanted) in enumerate(zip(self.run(), self.expected, strict=True)):
             if found.shape != wanted.shape:
                 raise WrongError(f"y{n} has shape {found.shape}, expected {wanted.shape}")

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 import clprim as cp
+from bench.case import of_tests
 from bench.torture.case import Case
 from bench.torture.draw import EXACT, Draw, Host
 from bench.torture.operators import composite, conversion, narrow, place, slope
@@ -18,7 +19,6 @@ from clprim import ops
 
 
 def draw_case(draw: Draw, kinds: tuple[str, ...] | None = None) -> Case:
-    """Returns a case of one of some kinds, of all by default."""
     kind = draw.one(kinds or tuple(KINDS))
     case = KINDS[kind](draw)
     return Case(f"{kind}: {case.text}", case.run, case.expected, case.tolerance)
@@ -125,28 +125,12 @@ def _convolution(draw: Draw) -> Case:
     if draw.chance(0.4):
         x = ops.contiguous(x, memory_format="channels_last")
     options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-    expected = _convolved(a.astype(np.float64), b.astype(np.float64), **options)
+    expected = of_tests("conv_reference").conv2d(a, b, **options)
 
     def run() -> tuple[Host, ...]:
         return (ops.conv2d(x, w, **options).get(),)
 
     return Case(f"conv2d({options}) of {_described([x, w])}", run, (expected,))
-
-
-def _convolved(x: Host, w: Host, *, stride: int, padding: int, dilation: int, groups: int) -> Host:
-    x = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
-    sizes = [(x.shape[d] - dilation * (w.shape[d] - 1) - 1) // stride + 1 for d in (2, 3)]
-    images, filters = len(x), len(w) // groups
-    y = np.zeros((images, groups, filters, *sizes))
-    grouped = x.reshape(images, groups, -1, *x.shape[2:])
-    taps = w.reshape(groups, filters, -1, *w.shape[2:])
-    for r in range(w.shape[2]):
-        for s in range(w.shape[3]):
-            rows = slice(r * dilation, r * dilation + (sizes[0] - 1) * stride + 1, stride)
-            columns = slice(s * dilation, s * dilation + (sizes[1] - 1) * stride + 1, stride)
-            taken = grouped[..., rows, columns]
-            y += np.einsum("ngchw,gfc->ngfhw", taken, taps[..., r, s])
-    return y.reshape(images, -1, *sizes)
 
 
 def _norm(draw: Draw) -> Case:
@@ -174,7 +158,6 @@ def _hidden(draw: Draw, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Host:
 
 
 def _weights(scores: Host) -> Host:
-    """A softmax along the last axis."""
     p = np.exp(scores - scores.max(-1, keepdims=True))
     found: Host = p / p.sum(-1, keepdims=True)
     return found
@@ -296,8 +279,6 @@ def _upload(draw: Draw) -> Case:
 
 
 def _of_torch(name: str) -> Callable[[Draw], Case]:
-    """A kind that is there where PyTorch is."""
-
     def kind(draw: Draw) -> Case:
         from bench.torture import with_torch
 

@@ -42,11 +42,9 @@ class Draw:
         self.random = np.random.default_rng([seed, number])
 
     def one(self, values: Sequence[Any]) -> Any:
-        """One of some values."""
         return values[int(self.random.integers(len(values)))]
 
     def chance(self, part: float) -> bool:
-        """True in this part of all cases."""
         return bool(self.random.random() < part)
 
     def dtype(self) -> np.dtype[Any]:
@@ -93,7 +91,6 @@ class Draw:
         return view, device
 
     def broadcast(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """A shape that broadcasts to another."""
         kept = tuple(1 if self.chance(0.3) else size for size in shape)
         return kept[int(self.random.integers(len(shape) + 1)) :] if self.chance(0.3) else kept
 

@@ -12,6 +12,7 @@ import clprim as cp
 from bench.torture.case import Case
 from bench.torture.draw import Draw, Host
 from clprim import ops
+from clprim.ops.elementwise.table import ROWS
 
 INTEGERS = "int8 uint8 int16 uint16 int32 uint32 int64 uint64".split()
 _EXTREMES = (np.nan, np.inf, -np.inf, -0.0, -5, 300, 2.0**31, 2.0**63, 1.5 * 2.0**63, 2.0**64)
@@ -56,18 +57,11 @@ def conversion(draw: Draw) -> Case:
     return Case(f"{text} of {source} as {dtype}", run, (expected,))
 
 
-# By the arrays that they take; of those that have a gradient, it is drawn as well.
-_OF_ONE = (
-    "abs acos acosh asin asinh atan atanh ceil cos cosh entr erf erfc erfinv exp exp2 expm1 floor "
-    "frac lgamma log log10 log1p log2 logit nan_to_num reciprocal round rsqrt sign sin sinc sinh "
-    "sqrt square tan tanh trunc celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu "
-    "logsigmoid mish relu relu6 selu sigmoid silu softplus softshrink softsign tanhshrink"
-).split()
-_OF_TWO = (
-    "add atan2 copysign div floor_divide fmax fmin fmod heaviside hypot logaddexp logaddexp2 "
-    "maximum minimum mul nextafter pow remainder sub xlog1py xlogy"
-).split()
-_OF_THREE = "addcdiv addcmul lerp where".split()
+# By name, how many arrays they take; of those that have a gradient, it is drawn as well.
+_OPERANDS = {name: len(row.operands.split(",")) for name, row in ROWS.items() if hasattr(ops, name)}
+_OPERANDS |= {"nan_to_num": 1, "lerp": 3, "where": 3}
+for _name in ("threshold", "prelu", "glu"):  # these take more, or an even size
+    del _OPERANDS[_name]
 _DTYPES = (np.float32, np.float32, np.float32, np.float16, ml_dtypes.bfloat16, np.float64)
 _SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-40, 3e38, -3e38, 20, -90, 1e5)
 _ELEMENTS = 1024
@@ -76,9 +70,8 @@ _LONGEST = 40  # of what is alone: some vectors and what they leave
 
 def place(draw: Draw) -> Case:
     """An operator of the same elements in other places: in vectors, behind the last one, alone."""
-    name = draw.one([*_OF_ONE, *_OF_TWO, *_OF_THREE])
-    arrays = 1 + (name in _OF_TWO) + 2 * (name in _OF_THREE)
-    operator = getattr(ops, name)
+    name = draw.one(list(_OPERANDS))
+    arrays, operator = _OPERANDS[name], getattr(ops, name)
     if draw.chance(0.5) and hasattr(ops, f"{name}_backward"):
         name, arrays = f"{name}_backward", arrays + 1
         operator = getattr(ops, name)

@@ -32,7 +32,6 @@ def torture(
     threads: int = 8,
     say: Callable[[str], None] = print,
 ) -> None:
-    """Runs rounds until the time is up."""
     end = time.monotonic() + seconds
     number = 0
     while time.monotonic() < end:

@@ -59,7 +59,6 @@ class _Words:
         return found
 
     def block(self, depth: int, loops: int) -> tuple[str, list[str]]:
-        """Some statements."""
         parts = [self.statement(depth, loops) for _ in range(int(self.draw.one((1, 1, 2))))]
         return " ".join(c for c, _ in parts), [line for _, lines in parts for line in lines]
 
@@ -74,7 +73,6 @@ class _Words:
         return f"{a} {b}", first + second
 
     def statement(self, depth: int, loops: int) -> tuple[str, list[str]]:
-        """One of a depth, with so many loops in each other."""
         kinds = ["add", "choose", *(["read"] * 2 if self.reads else [])]
         if depth:
             kinds += ["branch"] * 2
@@ -163,7 +161,6 @@ def _in(lines: list[str]) -> list[str]:
 
 
 def python(text: str) -> str:
-    """A term or condition of OpenCL C as Python."""
     return text.replace("&&", "and").replace("||", "or")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench.case import whole
-from bench.cases.arithmetic import _DIRECT, BLOCKS, DIRECTIONS, Conv, Gemm, gemm_cases, row_of
+from bench.cases.arithmetic import BLOCKS, DIRECTIONS, Conv, Gemm, gemm_cases, row_of
 from bench.cases.memory import reduce_cases
 from bench.cases.norm import norm_cases
 from bench.cases.operators import MEMORY, ops_cases
@@ -27,11 +27,12 @@ def test_the_reference_is_the_definition():
         first = 3 * (f // 4)
         window = padded[n, first : first + 3, 2 * i : 2 * i + 3, 2 * j : 2 * j + 3]
         y[n, f, i, j] = (window * w[f]).sum()
-    np.testing.assert_array_equal(_DIRECT["forward"](x, w, LAYER), y)
+    forward, by_input, by_weight = (Conv(LAYER, 2, "contiguous", d).reference for d in DIRECTIONS)
+    np.testing.assert_array_equal(forward(x, w), y)
     # A convolution is linear in either operand, and the gradients are its adjoints.
     product = (y * g).sum()
-    assert (x * _DIRECT["input"](w, g, LAYER)).sum() == product
-    assert (w * _DIRECT["weight"](x, g, LAYER)).sum() == product
+    assert (x * by_input(w, g)).sum() == product
+    assert (w * by_weight(x, g)).sum() == product
 
 
 def test_shapes():

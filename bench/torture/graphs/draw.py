@@ -43,17 +43,14 @@ class Value:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its sizes."""
         return tuple(self.array.shape)
 
     @property
     def dtype(self) -> str:
-        """Its dtype's name."""
         return str(self.array.dtype)
 
     @property
     def is_float(self) -> bool:
-        """Whether it may have fractions."""
         return self.dtype.startswith("float")
 
 
@@ -73,13 +70,11 @@ class Drawing:
 
     @property
     def length(self) -> int:
-        """How many lines there are."""
         return len(self._lines)
 
     # --- what operators ask ------------------------------------------------------------------
 
     def one(self, values: Sequence[Any]) -> Any:
-        """One of some values."""
         return self.draw.one(values)
 
     def few(self, values: Sequence[Any], most: int = 3) -> Any:
@@ -95,7 +90,6 @@ class Drawing:
         return self.one(found[-3:] if self.draw.chance(0.6) else found)
 
     def bound(self, value: Value) -> float:
-        """How large a value's numbers get at most."""
         return self.bounds[value.root]
 
     def new(
@@ -125,7 +119,6 @@ class Drawing:
         return self.add(given)
 
     def add(self, given: Given) -> Value:
-        """Adds an argument or a captured array."""
         self._given.append(given)
         root = given.of or given.name
         if not given.of:
@@ -144,7 +137,6 @@ class Drawing:
     # --- lines -------------------------------------------------------------------------------
 
     def line(self, text: str, bound: float, *, shares: str = "", made: int = 1) -> bool:
-        """Adds a line that makes values."""
         names = [f"v{self._made + n}" for n in range(made)]
         line = f"{', '.join(names)} = {text}"
         if not self._run(line):
@@ -167,7 +159,6 @@ class Drawing:
         return True
 
     def write(self, text: str, into: Value, bound: float) -> bool:
-        """Adds a line that writes to a value."""
         if self.is_frozen(into) or bound > _LIMITS[self.mode].get(into.dtype, float("inf")):
             return False
         if not self._run(text):
@@ -186,7 +177,6 @@ class Drawing:
     # --- the whole ---------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Draws the first arguments."""
         kinds = ["float32"] * 12 + ["float16"] * (self.mode != "bits") + ["int32"]
         if cp.current_device().traits.fp64 and self.mode != "smooth":
             kinds.append("float64")
@@ -207,7 +197,6 @@ class Drawing:
             self.add(Given(f"a{number}", shape, dtype, view, kind, 3, of))
 
     def program(self) -> Program:
-        """Returns what was drawn."""
         read = set().union(*(_read(line) for line in self._lines)) if self._lines else set()
         made = [v.name for v in self.values if v.name[0] == "v"]
         returned = [n for n in made if n not in read or self.draw.chance(0.08)]

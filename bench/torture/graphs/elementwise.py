@@ -61,13 +61,11 @@ def _bound(kind: str, a: float, b: float) -> float:
 
 
 def broadcasts(a: Value, b: Value) -> bool:
-    """Whether two shapes go together."""
     pairs = zip(a.shape[::-1], b.shape[::-1], strict=False)
     return all(m == n or 1 in (m, n) for m, n in pairs)
 
 
 def one(d: Drawing) -> bool:
-    """An operator of one array."""
     v = d.pick()
     known = [t for t, (modes, _, _) in _ONE.items() if d.mode in modes]
     text = d.few(_PLAIN_ONE, 1) if d.plain else d.few(known)
@@ -96,7 +94,6 @@ def two(d: Drawing) -> bool:
 
 
 def several(d: Drawing) -> bool:
-    """A string with two results."""
     a = d.pick(lambda v: v.is_float)
     b = d.pick(lambda v: a is not None and v.dtype == a.dtype and broadcasts(a, v))
     if a is None or b is None:
@@ -140,7 +137,6 @@ def written(d: Drawing) -> bool:
 
 
 def out(d: Drawing) -> bool:
-    """An operator whose result goes where another array lies."""
     a = d.pick(lambda v: v.is_float)
     if a is None:
         return False
@@ -161,7 +157,6 @@ def out(d: Drawing) -> bool:
 
 
 def created(d: Drawing) -> bool:
-    """An array that is made of nothing, or uploaded."""
     like = d.pick()
     if like is None or like.dtype == "bool":
         return False

@@ -45,7 +45,6 @@ def convolution(d: Drawing) -> bool:
 
 
 def product(d: Drawing) -> bool:
-    """A product of matrices, or a linear layer."""
     x = d.pick(lambda v: len(v.shape) in (2, 3) and v.dtype in ("float32", "float16", "float64"))
     if x is None:
         return False
@@ -84,7 +83,6 @@ def accumulated(d: Drawing) -> bool:
 
 
 def ordered(d: Drawing) -> bool:
-    """Sorted lines, or the largest of each."""
     x = d.pick(lambda v: v.dtype in ("float32", "int32") and len(v.shape) > 0)
     if x is None or d.mode == "smooth":
         return False
@@ -108,7 +106,6 @@ def channels(d: Drawing) -> bool:
 
 
 def norm(d: Drawing) -> bool:
-    """A softmax or a norm."""
     x = d.pick(lambda v: v.dtype == "float32" and len(v.shape) > 1)
     if x is None or d.mode == "whole":
         return False

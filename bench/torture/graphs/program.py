@@ -56,11 +56,9 @@ class Given:
         return f"numbers({told}, [{seed}, {number}])"
 
     def whole(self, seed: int) -> Any:
-        """Returns its whole on the device."""
         return cp.asarray(eval(self.text(str(seed)), {"numbers": numbers}))
 
     def taken(self, whole: Any) -> Any:
-        """Returns the view of a whole."""
         return eval(f"whole{self.view}", {"whole": whole})
 
 
@@ -75,24 +73,20 @@ class Program:
 
     @property
     def arguments(self) -> list[Given]:
-        """What is passed with a call."""
         return [g for g in self.given if g.name[0] == "a"]
 
     def function(self, captured: dict[str, Any]) -> Callable[..., Any]:
-        """Returns the function over its own captured arrays."""
         names: dict[str, Any] = {"np": np, "cp": cp, "ops": ops, **captured}
         exec(compile(self.body(), "drawn.py", "exec"), names)
         function: Callable[..., Any] = names["f"]
         return function
 
     def body(self) -> str:
-        """The function as Python."""
         head = f"def f({', '.join(g.name for g in self.arguments)}):"
         lines = [*self.lines, f"return [{', '.join(self.returned)}]"]
         return "\n".join([head, *(f"    {line}" for line in lines), ""])
 
     def contents(self, seed: int) -> dict[str, Any]:
-        """Returns the wholes of all that is given, on the device."""
         return {g.name: g.whole(seed) for g in self.given if not g.of}
 
     def views(self, wholes: dict[str, Any]) -> dict[str, Any]:
@@ -154,7 +148,6 @@ class Program:
 
 
 def names_in(text: str) -> set[str]:
-    """Names of arrays in a line."""
     return set(_NAME.findall(text))
 
 

@@ -21,7 +21,6 @@ _SHRINK = 60.0  # seconds
 def torture_graphs(
     devices: Sequence[Device], seconds: float, seed: int, *, say: Callable[[str], None] = print
 ) -> int:
-    """Runs drawn functions as they are and compiled until the time is up."""
     end = time.monotonic() + seconds
     number, changed = 0, Counter[str]()
     while time.monotonic() < end:

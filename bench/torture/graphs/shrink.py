@@ -12,7 +12,6 @@ from bench.torture.graphs.program import Given, Program, made_by, names_in
 
 
 def shrunk(program: Program, fails: Callable[[Program], bool], seconds: float) -> Program:
-    """Returns a smaller program that still fails."""
     end = time.monotonic() + seconds
     again = True
     while again:
@@ -73,7 +72,6 @@ def _smaller(program: Program) -> Iterator[Program]:
 
 
 def _shapes(program: Program) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Returns shape and dtype of everything that the program makes."""
     views = program.views(program.contents(1))
     everything = dict.fromkeys(name for line in program.lines for name in made_by(line))
     whole = replace(program, returned=tuple(everything))
@@ -97,7 +95,6 @@ def _as_argument(
 
 
 def _renamed(program: Program, old: str, new: str) -> Program:
-    """The same program with another name for an array."""
     word = re.compile(rf"\b{old}\b")
     return replace(
         program,
