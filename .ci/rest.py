@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-ANEW = ("tests/bench", "tests/command", "tests/examples", "tests/project/test_portability")
+ANEW = (
+    *("tests/bench/test_pages", "tests/bench/test_subpixel", "tests/examples"),
+    *("tests/command/test_cli.py::test_demo", "tests/project/test_portability"),
+)
 PATH = Path(os.environ["CI_PASSED"])
 before = set(PATH.read_text(encoding="utf-8").split("\n")) if PATH.exists() else set()
 passed: list[str] = []

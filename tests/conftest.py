@@ -27,7 +27,9 @@ _as_users = pytest.StashKey()
 # Operators whose kernels take longest to compile, and marks of tests that run elsewhere or once.
 _LARGE, _ELSEWHERE = {"conv", "product"}, ("oclgrind", "optimised")
 _ALONE = ("refusal", "large", "alone")
-# Which cases of crossed parameters a run takes: a number or "all"; unless it is set, the first's.
+# Folders of which a run takes all cases: what was reported, and what users read and type.
+_WHOLE = {"reports", "project", "examples", "bench", "command"}
+# Which of many cases a run takes: a number or "all"; unless it is set, the first's.
 _TURN, _TURNS = "CLPRIM_TEST_TURN", 6
 _built_last: dict[str, object] = {}
 BROKEN: list[str] = []
@@ -40,7 +42,7 @@ gc.disable()
 
 
 def pytest_report_header(config):
-    return [f"crossed parameters: turn {os.environ[_TURN]} of {_TURNS} ({_TURN})", *BROKEN]
+    return [f"parameters: turn {os.environ[_TURN]} of {_TURNS} ({_TURN})", *BROKEN]
 
 
 def pytest_addoption(parser):
@@ -123,15 +125,16 @@ def _not_their_turn(items):
     """The cases of the first device that leave their turn to others, where parameters cross.
 
     Of a product of two parameters or more, the planned-for devices of `TRAITS` among them, a run
-    takes a half or a third (`of_other_turns`). What was reported once, and what runs as users have
-    it in all cases, is left whole.
+    takes a half or a third, and a half of many cases of one (`of_other_turns`). What runs as
+    users have it in all cases, what is refused, and some folders are left whole.
     """
     turn = os.environ[_TURN]
     if turn == "all":
         return set()
     families = defaultdict(list)
     for item in items:
-        whole = item.get_closest_marker("optimised") or "reports" in item.path.parts
+        whole = any(map(item.get_closest_marker, ("optimised", "refusal")))
+        whole = whole or _WHOLE & {*item.path.parts}
         if "device" in item.fixturenames and _is_first(item) and not whole:
             families[item.path, item.originalname].append((item, item.callspec._idlist))
     return {item for family in families.values() for item in of_other_turns(family, int(turn))}
@@ -140,8 +143,8 @@ def _not_their_turn(items):
 def pytest_collection_modifyitems(config, items):
     """Chooses what runs where: compiling kernels is nearly all of the suite's time.
 
-    The first device runs every case of one parameter, and of several, planned for the six devices
-    of `TRAITS` or not, those whose turn it is (`_not_their_turn`). The others are asked whether
+    The first device runs every case of few; of many, planned for the six devices of `TRAITS` or
+    not, those whose turn it is (`_not_their_turn`). The others are asked whether
     plans and templates hold on their runtimes, whose compilers take several times as long: of every
     fifth function one of them runs one case, of tests of traits one for those that differ most from
     the device's own. Of operators it is every tenth, and where kernels are large what is marked so;

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
+_MANY = 6
+
 
 def of_other_turns(
     family: Sequence[tuple[object, Sequence[Hashable]]], turn: int
@@ -11,8 +13,9 @@ def of_other_turns(
     """Yields the cases of a function whose turn it is not.
 
     Of two parameters with three values or more a turn has every third case, else every second:
-    those whose positions add up to its number. Every value of every parameter is met in every turn,
-    and of six turns in a row each case has one.
+    those whose positions add up to its number, and every value of every parameter is met in every
+    turn. Of one parameter with six values or more it has every second. Of six turns in a row each
+    case has one.
 
     Args:
         family: The cases, each with its value of every parameter.
@@ -27,7 +30,11 @@ def of_other_turns(
         {value: number for number, value in enumerate(dict.fromkeys(column))}
         for column in zip(*(values for _, values in family), strict=True)
     ]
-    *_, second, _ = 1, 1, *sorted(map(len, positions))
+    *_, second, first = 1, 1, *sorted(map(len, positions))
+    if second == 1:
+        turns = 2 if first >= _MANY else 1
+        yield from (case for n, (case, _) in enumerate(family) if (n + turn) % turns)
+        return
     turns = min(second, 3)
     others: list[tuple[object, Sequence[Hashable]]] = []
     met: set[tuple[int, Hashable]] = set()

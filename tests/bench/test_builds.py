@@ -65,7 +65,7 @@ def test_what_dies_hangs_and_is_refused_is_told_apart(device, monkeypatch):
     names = "good deadly_to_build deadly endless".split()
     wide = _build("wide", items=1 << 20)
     some = [*map(_build, names), _build("wrong", "a[0] = b;"), wide, _build("last")]
-    found = run_all(device, some, 1, bound=20)
+    found = run_all(device, some, 1, bound=8)
     assert {outcome: [build.name for build, _ in of] for outcome, of in found.items()} == {
         RAN: ["good", "last"],
         BUILT: ["wide"],
@@ -80,7 +80,8 @@ def test_what_dies_hangs_and_is_refused_is_told_apart(device, monkeypatch):
 
 @pytest.mark.everywhere
 def test_a_part_of_all_kernels_is_built_and_run(device, monkeypatch):
-    monkeypatch.delenv("CLPRIM_BUILD_OPTIONS", raising=False)  # as the command does
+    if not device.index:
+        monkeypatch.delenv("CLPRIM_BUILD_OPTIONS", raising=False)  # as the command does
     some = list(printed(part_of(list(kernels(device)), "7/500", 1), device))
     if device.index:  # whose compilers may take minutes over a product of another dtype
         some = [one for one in some if not one.name.startswith("product")]

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
+import pytest
+
 WITHOUT = """
 import os, signal, subprocess, sys, tempfile  # they choose by the real system
 import jinja2, numpy as np, platformdirs, pyopencl
@@ -47,6 +49,7 @@ print(count, (cp.Pointwise("y0 = 3 * x0 - 1;", name="portable")(x)).get().tolist
 """
 
 
+@pytest.mark.alone
 def test_everything_imports_and_computes_without_what_posix_alone_has(device):
     torch, onnx = (find_spec(name) is not None for name in ("torch", "onnx"))
     code = WITHOUT.format(torch=torch, onnx=onnx, device=device.index)

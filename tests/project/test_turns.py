@@ -20,7 +20,7 @@ def kept(family, turn):
 
 @pytest.mark.parametrize(
     ("sizes", "part"),
-    [((1, 9), 1), ((2, 10), 2), ((1, 2, 2), 2), ((3, 4), 3), ((6, 1, 5), 3), ((2, 2, 2), 2)],
+    [((1, 5), 1), ((2, 10), 2), ((1, 2, 2), 2), ((3, 4), 3), ((6, 1, 5), 3), ((2, 2, 2), 2)],
     ids=str,
 )
 def test_of_a_product_every_value_has_each_turn_and_every_case_one(sizes, part):
@@ -33,6 +33,13 @@ def test_of_a_product_every_value_has_each_turn_and_every_case_one(sizes, part):
         assert {value for _, case in now for value in case} == values
         seen.update(case for case, _ in now)
     assert len(seen) == len(family)
+
+
+def test_of_many_cases_of_one_parameter_every_second_has_a_turn():
+    family = crossed(1, 9)
+    assert [case for case, _ in kept(family, 0)] == [(0, n) for n in range(0, 9, 2)]
+    assert [case for case, _ in kept(family, 1)] == [(0, n) for n in range(1, 9, 2)]
+    assert kept(crossed(1, 5), 0) == crossed(1, 5)
 
 
 def test_a_part_of_a_product_misses_no_value_either():
