@@ -17,7 +17,7 @@ from bench import options, table
 from bench.case import ALL, Call, Case, Host, Page, Row
 from bench.cases import PAGES
 from bench.limits import PEAK, Ceilings, peak_gauge
-from bench.peers import TOLERANCES, missing
+from bench.peers import missing
 from bench.timing import (
     Contender,
     Gauge,
@@ -227,10 +227,9 @@ class Runner:
             expected = next((found[name] for name in _REFERENCES if name in found), found[first])
         for name, result in found.items():
             error = error_of(result, expected)
-            allowed = max(case.tolerance, TOLERANCES.get(name, 0.0))
             if name == first:
                 row.error = error
-            if not error <= allowed:
+            if not error <= case.tolerance:
                 row.wrong.append(name)
 
     def _beside_peak(

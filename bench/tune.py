@@ -87,14 +87,12 @@ def to_ship(
 
 
 def table_of(found: Sequence[Tuned]) -> tuple[str, list[str], list[list[str]]]:
-    rows = [
-        [t.case.title, str(t.rule), f"{1e3 * t.seconds[0]:.3f}",
-         str(t.best) if t.best != t.rule else "the same", f"{1e3 * t.seconds[1]:.3f}",
-         f"{t.gain:.2f}×", f"{t.tried}"]
-        for t in found
-    ]  # fmt: skip
     head = ["problem", "rule's tile", "ms", "best tile", "ms", "gain", "tried"]
-    return "Milliseconds of a call, weights that stay packed beforehand", head, rows
+    return (
+        "Milliseconds of a call, weights that stay packed beforehand",
+        head,
+        [t.row for t in found],
+    )
 
 
 def notes_of(found: Sequence[Tuned], problems: int, kept: str) -> list[str]:

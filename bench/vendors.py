@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -89,17 +89,21 @@ GPUS = {
 # --- kernels -------------------------------------------------------------------------------------
 
 
+_Stages = Iterator[tuple[str, Sequence[KernelPlan]]]
+
+
 def kernels(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
     """Yield kernels of every family as a GPU of these traits gets them, each code once."""
     seen, names = set(), Counter[str]()
-    for name, plan in (*_contractions(traits), *_convolutions(traits), *_memory(traits)):
-        if (plan.template, plan.code) not in seen:
-            seen.add((plan.template, plan.code))
-            names[name] += 1
-            yield f"{name}, {names[name]}" if names[name] > 1 else name, plan
+    for name, stages in (*_contractions(traits), *_convolutions(traits), *_memory(traits)):
+        for plan in stages:
+            if (plan.template, plan.code) not in seen:
+                seen.add((plan.template, plan.code))
+                names[name] += 1
+                yield f"{name}, {names[name]}" if names[name] > 1 else name, plan
 
 
-def _contractions(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
+def _contractions(traits: DeviceTraits) -> _Stages:
     def conv(*shape: int, **options: Any) -> Any:
         return forward(dense_convolution(*shape, **options))
 
@@ -119,24 +123,23 @@ def _contractions(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
     }
     for name, problem in problems.items():
         if traits.fp64 or "double" not in name:
-            for stage in PRODUCTS.plan(problem, traits).stages:
-                yield name, stage
+            yield name, PRODUCTS.plan(problem, traits).stages
 
 
-def _convolutions(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
+def _convolutions(traits: DeviceTraits) -> _Stages:
     """By Winograd's algorithm with the best tile of each size by the rule, and depthwise ones."""
-    for last in (True, False):
-        known = "NHWC" if last else "NCHW"
+    for last, known in ((True, "NHWC"), (False, "NCHW")):
         problem = replace(forward(dense_convolution(64, 128, 56, 128, last=last)), error=5e-6)
         tiles = {tile.outputs: tile for tile in reversed([*local_tiles(problem, traits)])}
         for outputs, tile in tiles.items():
-            for stage in WINOGRAD_LOCAL.planned(problem, traits, tile).stages:
-                yield f"conv 3×3 128→128 56² {known}, F({outputs}×{outputs})", stage
-        for direction in ("forward", "input", "weight"):
-            for stride in (1, 2) if direction == "forward" else (2,):
-                layer = dense_depthwise(32, 96, 56, last=last, stride=stride, direction=direction)
-                for stage in CONVOLUTIONS.plan(layer, traits).stages:
-                    yield f"depthwise {direction} / {stride} {known}", stage
+            name = f"conv 3×3 128→128 56² {known}, F({outputs}×{outputs})"
+            yield name, WINOGRAD_LOCAL.planned(problem, traits, tile).stages
+        for direction, stride in (("forward", 1), ("forward", 2), ("input", 2), ("weight", 2)):
+            layer = dense_depthwise(32, 96, 56, last=last, stride=stride, direction=direction)
+            yield (
+                f"depthwise {direction} / {stride} {known}",
+                CONVOLUTIONS.plan(layer, traits).stages,
+            )
 
 
 _SOFTMAX = {
@@ -152,7 +155,7 @@ _SOFTMAX = {
 }
 
 
-def _memory(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
+def _memory(traits: DeviceTraits) -> _Stages:
     """Elementwise kernels, reductions, and a softmax of rows: passes that reduce, one that maps."""
     planning = of_tests("planning")
     array, last = planning.array, (0, 2, 3, 1)
@@ -163,18 +166,17 @@ def _memory(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
         ("x0 · channel NHWC", "y0 = x0 * x1;", (turned, array((64, 1, 1)))),
         ("NHWC to NCHW", "y0 = x0;", (turned,)),
     ):
-        yield name, planning.map_plan(text, *given, traits=traits)
+        yield name, [planning.map_plan(text, *given, traits=traits)]
     for name, given, axes in (
         ("sum of all", image, (0, 1, 2, 3)), ("sums of channels NCHW", image, (0, 2, 3)),
         ("sums of channels NHWC", turned, (0, 2, 3)), ("sums of rows", image, (3,)),
     ):  # fmt: skip
-        for stage in planning.reduce_plan([given], axes, traits).stages:
-            yield name, stage
+        yield name, planning.reduce_plan([given], axes, traits).stages
     x = array((4096, 1000))
     definition = define_grouped(**_SOFTMAX, name=None, preamble="")
     problem = Groups(definition, x.shape, (1,), x.dtype, (x,), (), (x,), (None, None))
     for stage in GROUPS.plan(problem, traits).stages:
-        yield f"softmax of rows, {stage.code.name}", stage
+        yield f"softmax of rows, {stage.code.name}", [stage]
 
 
 # --- compilers -----------------------------------------------------------------------------------

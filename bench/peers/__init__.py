@@ -1,4 +1,4 @@
-"""Other libraries, measured beside clprim: what each needs, calls, and may be wrong by."""
+"""Other libraries, measured beside clprim: what each needs, and calls."""
 
 from __future__ import annotations
 
@@ -30,15 +30,9 @@ _PEERS: dict[str, tuple[str, str]] = {
         "a model on the CPU, inputs and outputs bound; layers with what follows in its own "
         "blocked layout",
     ),
-    "ncnn": (
-        "ncnn",
-        "a network of one layer in float32, Winograd's algorithm admitted, one image at a time",
-    ),
     "openvino": ("openvino onnx", "the exported model in f32 for latency, one stream"),
     "inductor": ("torch", "`torch.compile`; of inference with frozen weights"),
 }
-#: By how much results may differ beside what a case allows: ncnn has F(6 × 6), too.
-TOLERANCES = {"ncnn": 3e-4}
 
 
 @cache

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from bench.case import Call, Data, into
-from bench.peers import clblast, ncnn_net, onnx_runtime, tiny_grad
+from bench.peers import clblast, onnx_runtime, tiny_grad
 from clprim import ops
 from clprim.tune.networks import ACTIVATIONS
 
@@ -261,7 +261,6 @@ CONTENDERS: dict[str, dict[str, Callable[..., Call | None]]] = {
         "CLBlast": clblast.conv_forward,
         "tinygrad": tiny_grad.conv_forward,
         "onnxruntime": onnx_runtime.conv_forward,
-        "ncnn": ncnn_net.conv_forward,
     },
     "conv_followed": {
         "clprim": conv_followed,

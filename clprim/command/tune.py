@@ -125,18 +125,7 @@ def _tune(cases: Sequence[Case]) -> list[Tuned]:
 
 def _say(found: Sequence[Tuned]) -> None:
     """Prints the gains, the largest first."""
-    rows: list[list[object] | None] = [
-        [
-            t.case.title,
-            str(t.rule),
-            f"{1e3 * t.seconds[0]:.3f}",
-            str(t.best) if t.best != t.rule else "the same",
-            f"{1e3 * t.seconds[1]:.3f}",
-            f"{t.gain:.2f}×",
-            t.tried,
-        ]
-        for t in sorted(found, key=lambda t: -t.gain)
-    ]
+    rows: list[list[object] | None] = [[*t.row] for t in sorted(found, key=lambda t: -t.gain)]
     headers = ["problem", "rule's tile", "ms", "best tile", "ms", "gain", "timed"]
     print(format_table(headers, rows, align="llrlrrr"))
     changed = sum(t.best != t.rule for t in found)

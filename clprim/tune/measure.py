@@ -91,6 +91,14 @@ class Tuned:
         """What a table keeps of it."""
         return Entry(self.best, self.gain)
 
+    @property
+    def row(self) -> list[str]:
+        """What tables show: problem, the rule's tile and its ms, the best one's, gain, tried."""
+        before, after = (f"{1e3 * seconds:.3f}" for seconds in self.seconds)
+        best = str(self.best) if self.best != self.rule else "the same"
+        ends = f"{self.gain:.2f}×", f"{self.tried}"
+        return [self.case.title, str(self.rule), before, best, after, *ends]
+
 
 def tune(case: Case, effort: Effort = BRIEF, *, clock: Clock = race) -> Tuned | None:
     """Times the candidates of one case; None where there is but one, or no room for it."""
