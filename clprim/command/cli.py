@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if args.command.on_device and args.device is not None:
             set_device(args.device)
-        status = args.command.run(args)
+        status: int = args.command.run(args)
         sys.stdout.flush()
     except ClprimError as error:
         sys.stdout.flush()

@@ -223,10 +223,14 @@ def _layer_norm(x: Any) -> Any:
     return ops.layer_norm(x, x.shape[1:])
 
 
+def _turned(x: Any) -> Any:
+    return x.transpose(3, 1, 0, 2) + 1
+
+
 def _normal() -> Any:
     cp.random.seed(5)
     mean = cp.random.normal((301,)).get().mean(dtype=np.float64)
-    return cp.asarray(np.float32([abs(mean) < 0.3]))
+    return cp.asarray(np.array([abs(mean) < 0.3], np.float32))
 
 
 _ROWS, _IMAGE = ((6, 39),), (2, 5, 9, 11)
@@ -263,7 +267,7 @@ _FAMILIES: dict[str, tuple[Row, ...]] = {
         Row("x0 · channel + w0", (*_ODD, (5, 1, 1)),
             lambda x, c: cp.Pointwise("y0 = x0 * x1 + w0;")(x, c, 2), lambda x, c: x * c + 2,
             images=1),
-        Row("transposed view", _ODD, *[lambda x: x.transpose(3, 1, 0, 2) + 1] * 2),
+        Row("transposed view", _ODD, _turned, _turned),
         Row("tanh", _ODD, ops.tanh, np.tanh, 1),
         Row("storage of float16", _ODD, lambda x: x.astype("float16") * 2, lambda x: x * 2),
         Row("storage of bfloat16", _ODD, lambda x: x.astype("bfloat16") * 2, lambda x: x * 2),
@@ -306,7 +310,7 @@ def _products() -> Iterator[Row]:
             how = {"transpose_a": left, "transpose_b": right, "algorithm": strategy}
             yield Row(
                 f"{form} {m}×{k}×{n}, {strategy}", shapes, partial(ops.matmul, **how),
-                lambda a, b, t=left, u=right: (a.T if t else a) @ (b.T if u else b),  # type: ignore[misc]
+                lambda a, b, t=left, u=right: (a.T if t else a) @ (b.T if u else b),
             )  # fmt: skip
 
 
@@ -320,17 +324,17 @@ def _layers() -> Iterator[Row]:
             title, error = f"3×3 / {stride}, {name}", WINOGRAD if name == "auto" else 0.0
             yield Row(
                 title, (x, w), partial(ops.conv2d, **how),
-                lambda a, b, s=stride: _convolve(a, b, s)[0], 0, error, 1,  # type: ignore[misc]
+                lambda a, b, s=stride: _convolve(a, b, s)[0], 0, error, 1,
             )  # fmt: skip
             yield Row(
                 f"{title}, gradient in x", (y, w),
-                lambda g, b, x=x, how=how: ops.conv2d_input(x, b, g, **how),  # type: ignore[misc]
-                lambda g, b, x=x, s=stride: _convolve(np.zeros(x), b, s)[1](g), 0, error, 1,  # type: ignore[misc]
+                lambda g, b, x=x, how=how: ops.conv2d_input(x, b, g, **how),
+                lambda g, b, x=x, s=stride: _convolve(np.zeros(x), b, s)[1](g), 0, error, 1,
             )  # fmt: skip
             yield Row(
                 f"{title}, gradient in w", (x, y),
-                lambda a, g, how=how: ops.conv2d_weight(a, w, g, **how),  # type: ignore[misc]
-                lambda a, g, s=stride: _convolve(a, np.zeros(w), s)[2](g), 0, error, 2,  # type: ignore[misc]
+                lambda a, g, how=how: ops.conv2d_weight(a, w, g, **how),
+                lambda a, g, s=stride: _convolve(a, np.zeros(w), s)[2](g), 0, error, 2,
             )  # fmt: skip
 
 

@@ -79,8 +79,8 @@ def workloads(*, quick: bool = False) -> Iterator[Workload]:
         yield Workload(f"sums of channels {name}", call_of(words), 0, 4 * math.prod(shape))
         for layer in _LAYERS[: 1 if quick else None]:
             nbytes = 4 * images * layer.size**2 * (layer.channels + layer.filters)
-            make, flops = call_of(words_of(layer, images, memory)), layer.flops(images)
-            yield Workload(f"conv {layer.title} {name}", make, flops, nbytes, tiled=True)
+            conv, flops = call_of(words_of(layer, images, memory)), layer.flops(images)
+            yield Workload(f"conv {layer.title} {name}", conv, flops, nbytes, tiled=True)
 
 
 def _map(shape: tuple[int, ...], memory: str) -> Callable[[], Any]:

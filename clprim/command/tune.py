@@ -221,6 +221,12 @@ def call_of(text: str) -> Callable[[], Callable[[], Any]]:
     dtype, memory = (told.pop(key, None) for key in _OF_ARRAYS)
     as_dtype(dtype or "float32")
 
+    def call(arrays: Sequence[Any]) -> Any:
+        try:
+            return operator(*arrays, **told)
+        except TypeError as error:
+            raise DefinitionError(f"--problem {text!r}: {error}") from None
+
     def make() -> Callable[[], Any]:
         arrays = [
             _array(shape, dtype or "float32", memory if len(shape) == 4 and not n else None)
@@ -228,13 +234,7 @@ def call_of(text: str) -> Callable[[], Callable[[], Any]]:
         ]
         if name.startswith("conv") and len(arrays) > 1:
             arrays[1] = ops.pack_weight(arrays[1], groups=told.get("groups", 1))
-        return partial(run, arrays)
-
-    def run(arrays: Sequence[Any]) -> Any:
-        try:
-            return operator(*arrays, **told)
-        except TypeError as error:
-            raise DefinitionError(f"--problem {text!r}: {error}") from None
+        return partial(call, arrays)
 
     return make
 
