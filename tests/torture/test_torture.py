@@ -24,7 +24,7 @@ as_written = pytest.mark.usefixtures("unoptimised")
 
 
 def test_drawn_cases_are_right(device, some):
-    for number in some(range(24), 3):
+    for number in some(range(16), 3):
         run_case(device, SEED, number)
 
 
