@@ -112,6 +112,8 @@ Array.say_instead(
     {name: f"write ops.{name}(x), with `from clprim import ops`" for name in _OPERATORS}
 )
 
+for _name, _operator in _OPERATORS.items():
+    registry.document(_name, _operator)
 check_arguments(globals(), _OPERATORS)
 import_module(f"{__name__}.gradients.rules").differentiate(globals())
 

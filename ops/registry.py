@@ -77,6 +77,43 @@ def public() -> dict[str, Callable[..., Any]]:
     return found
 
 
+# --- docstrings ----------------------------------------------------------------------------------
+
+# What every operator means by a parameter of such a name.
+_MEANINGS = {
+    "out": "Where the result goes.",
+    "axis": "The same as ``dim``, by NumPy's name.",
+    "reduction": '``"mean"``, ``"sum"`` or ``"none"``.',
+}
+_RAISES = """Raises:
+    ShapeError, DTypeError, DefinitionError: With what was given and what was expected, before
+        anything is written."""
+
+
+def document(name: str, function: Callable[..., Any]) -> None:
+    """Completes an operator's docstring by what holds for all operators and is not said there."""
+    if not inspect.isfunction(function):
+        return
+    head, *parts = re.split(
+        r"\n\n(?=(?:Args|Returns|Raises|Example):\n)", inspect.getdoc(function) or ""
+    )
+    sections = {part.partition(":")[0]: part for part in parts}
+    forward = name.removesuffix("_backward")
+    if "Args" in sections or forward != name:
+        entries = re.split(r"\n    (?=\*{0,2}\w+:)", sections.get("Args", "Args:"))[1:]
+        said = {entry.partition(":")[0].strip("*"): entry for entry in entries}
+        meanings = dict(_MEANINGS)
+        taken = inspect.signature(function).parameters
+        if forward != name:
+            meanings = dict.fromkeys(taken, f"As in `{forward}`.") | {"grad": "Of the result."}
+        told = {n: f"{n}: {meanings[n]}" for n in taken if n in meanings}
+        lines = [said.pop(n, None) or told.get(n) for n in taken]
+        sections["Args"] = "\n    ".join(["Args:", *filter(None, lines), *said.values()])
+    sections.setdefault("Raises", _RAISES)
+    order = ("Args", "Returns", "Raises", "Example")
+    function.__doc__ = "\n\n".join([head, *(sections[n] for n in order if n in sections)]) + "\n"
+
+
 # --- ONNX ----------------------------------------------------------------------------------------
 
 

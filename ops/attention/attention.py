@@ -67,10 +67,6 @@ def scaled_dot_product_attention(
         (…, heads, L, F), or a tuple of it, the logarithm of each query's sum (…, heads, L), and the
         state that dropout drew from.
 
-    Raises:
-        ShapeError: Shapes that do not fit, a mask beside ``is_causal``, no probability.
-        DTypeError: No device arrays of one floating dtype.
-
     Example:
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops
@@ -197,28 +193,15 @@ def scaled_dot_product_attention_backward(  # type: ignore[misc]
     """Returns the gradients of `scaled_dot_product_attention` in query, key, value and mask.
 
     Args:
-        grad: Gradient in the result.
         query: As it was then; so are the others.
-        key: Likewise.
-        value: Likewise.
         out: The result.
         logsumexp: What was returned beside it.
-        dropout_p: As it was then.
-        is_causal: Likewise.
-        attn_mask: Likewise.
-        scale: Likewise.
-        enable_gqa: Likewise.
         state: What was returned beside the result, with dropout.
         mask_gradient: Whether that of ``attn_mask`` is wanted, which was added. It has the mask's
             shape, and no more memory is needed.
 
     Returns:
         Gradients of query, key and value, and of the mask where it is wanted.
-
-    Raises:
-        ShapeError: Shapes that do not fit, dropout without its state, no mask whose gradient is
-            wanted.
-        DTypeError: No device arrays of one floating dtype; the gradient of a mask of bool.
     """
     what = "scaled_dot_product_attention_backward"
     p = Problem(what, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)

@@ -67,11 +67,6 @@ def cached_attention(
     Returns:
         (N, heads, L, F), or a tuple of it and scores.
 
-    Raises:
-        ShapeError: Shapes that do not fit.
-        DTypeError: No device arrays of one floating dtype, places that are no integers.
-        DefinitionError: A cap or a window below its least, scores that are not known.
-
     Example:
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops

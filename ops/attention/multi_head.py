@@ -174,10 +174,6 @@ def multi_head_attention_forward(
 
     Returns:
         (L, N, E) and, if wanted, the weights: (N, L, S), or (N, heads, L, S) of every head.
-
-    Raises:
-        ShapeError: Shapes that do not fit, E that is no multiple of ``num_heads``.
-        DTypeError: Not such arrays, weights that are missing.
     """
     batched, padding = is_batched(query, key, value), key_padding_mask
     if not batched:
@@ -321,5 +317,4 @@ def _added(label: str, mask: Any, dtype: Any) -> Array:
     if dtype_of(WHAT, label, mask).kind in "iu":
         raise DTypeError(f"{WHAT}: {label} is {mask.dtype}, expected bool or a floating dtype")
     text = "y0 = x0 ? -INFINITY : 0;" if mask.dtype == np.bool_ else "y0 = x0;"
-    found: Array = kernel(text, "attention_mask", dtype)(mask)
-    return found
+    return kernel(text, "attention_mask", dtype)(mask)

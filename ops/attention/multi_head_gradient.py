@@ -56,11 +56,6 @@ def multi_head_attention_backward(
         not given. Where one array was given for several of query, key and value, its gradient is
         the sum of theirs.
 
-    Raises:
-        ShapeError: A gradient of another shape or dtype than the result, one of weights that were
-            not returned.
-        DTypeError: No device arrays, or what another operator saved.
-
     Example:
         >>> import clprim as cp
         >>> from clprim import ops

@@ -61,10 +61,6 @@ def rotary_embedding(
         interleaved: Whether neighbours are pairs, or feature e and e + E / 2.
         out: Where the result goes; not ``x``.
 
-    Raises:
-        ShapeError: Shapes that do not fit.
-        DTypeError: No device arrays of floating numbers, positions of another dtype.
-
     Example:
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops
@@ -124,8 +120,7 @@ def _run(
             "with E even, and what broadcasts to (…, E / 2)"
         )
     angles = [_spread(a, half) for a in (cos, sin)]
-    found: Array = _rotate(x.ndim, bool(interleaved), back, x.dtype, False)(x, *angles, out=out)
-    return found
+    return _rotate(x.ndim, bool(interleaved), back, x.dtype, False)(x, *angles, out=out)
 
 
 def _spread(array: Any, shape: tuple[int, ...]) -> Any:

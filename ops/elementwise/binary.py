@@ -34,8 +34,7 @@ def _add(what: str, sign: str, a: Any, b: Any, alpha: Any, out: Any) -> Array:
     factor = next(numbers)
     expr = f"y0 = (typeof_y0){left} {sign} (typeof_y0){factor} * (typeof_y0){right};"
     scaled = [*(v for v in (a, b) if is_array(v)), *(v for v in (a, b) if not is_array(v)), alpha]
-    found: Array = kernel(expr, what, common)(*scaled, out=out)
-    return found
+    return kernel(expr, what, common)(*scaled, out=out)
 
 
 @operator(onnx="Add; Sum(*)")
@@ -47,9 +46,6 @@ def add(a: Any, b: Any, *, alpha: float = 1, out: Any = None) -> Array:
         b: Likewise; one of the two is an array.
         alpha: A number; an integer where the operands are.
         out: Where the result goes; it may be an operand.
-
-    Raises:
-        DTypeError: No array, or an ``alpha`` that the operands' dtype does not know.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -76,10 +72,6 @@ def div(a: Any, b: Any, *, rounding_mode: str | None = None, out: Any = None) ->
         rounding_mode: None for the quotient itself, which of integers is float32; ``"trunc"`` and
             ``"floor"`` round it towards 0 or down, and keep integers, whose quotient by 0 is 0.
         out: Where the result goes; it may be an operand.
-
-    Raises:
-        DefinitionError: Another ``rounding_mode``.
-        DTypeError: No array.
 
     Example:
         >>> import numpy as np, clprim as cp

@@ -35,7 +35,6 @@ def where(condition: Any, a: Any, b: Any, *, out: Any = None) -> Array:
         a: An array or a number.
         b: Likewise. Two numbers give float32 where one is a float, int64 where one is an int, and
             else bool.
-        out: Where the result goes.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -102,10 +101,6 @@ def clamp(x: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Array
         x: An array.
         min: The least result: an array, a number, or None for no bound.
         max: The greatest result, likewise; it decides where it is below ``min``.
-        out: Where the result goes.
-
-    Raises:
-        DefinitionError: No bound is given.
     """
     if min is None and max is None:
         raise DefinitionError("clamp: expected min, max or both")
@@ -132,7 +127,6 @@ def lerp(start: Any, end: Any, weight: Any, *, out: Any = None) -> Array:
         start: An array, which is the result at the weight 0.
         end: An array, which is the result at the weight 1.
         weight: An array or a number.
-        out: Where the result goes.
     """
     if is_array(weight):
         return ROWS["lerp.by_array"].operator(start, end, weight, out=out)

@@ -35,10 +35,6 @@ def isclose(
         rtol: The difference there may be, as a part of b.
         atol: That there may be besides.
         equal_nan: Whether two NaN are close.
-        out: Where the result goes.
-
-    Raises:
-        DTypeError: No arrays.
     """
     what = "isclose"
     given = dtype_of(what, "a", a)
@@ -58,8 +54,7 @@ def isclose(
     numbers = [np.float64(v) if wide else np.float32(v) for v in (absolute, relative)]
     operator = kernel(expr, what, np.dtype(np.bool_))
     operands = (a, b, *numbers) if is_array(b) else (a, *numbers, b)
-    found: Array = operator(*operands, out=out)
-    return found
+    return operator(*operands, out=out)
 
 
 @operator()

@@ -355,8 +355,6 @@ PAIRS = (
             gx1 = gy0 * x0 / x1;
         """, backward=": log(b), 0 where a = 0 and b ≤ 0, and a / b", notes=_ARGUMENTS_OF_TWO
         + """
-Raises:
-    DTypeError: No array.
 
 Example:
     >>> import numpy as np, clprim as cp

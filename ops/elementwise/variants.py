@@ -69,10 +69,6 @@ def prelu(x: Any, weight: Any, *, out: Any = None) -> Array:
     Args:
         x: Of shape (N, C, …), or of any shape where ``weight`` is a single number.
         weight: An array of C slopes, one a channel, or of one slope.
-        out: Where the result goes.
-
-    Raises:
-        ShapeError: Neither one slope nor one a channel.
     """
     return ROWS["prelu"].operator(x, _slopes("prelu", x, weight), out=out)
 
@@ -105,10 +101,6 @@ def gelu(x: Any, approximate: str = "none", *, out: Any = None) -> Array:
         x: An array.
         approximate: ``"none"`` calculates x / 2 · (1 + erf(x / √2)), and ``"tanh"``
             x / 2 · (1 + tanh(√(2/π) (x + 0.044715 x³))).
-        out: Where the result goes.
-
-    Raises:
-        DefinitionError: Another word for ``approximate``.
     """
     return _gelu("gelu", approximate).operator(x, out=out)
 
@@ -131,8 +123,6 @@ def glu(x: Any, dim: int | None = None, *, axis: int | None = None, out: Any = N
     Args:
         x: Of an even size along the axis.
         dim: The axis; the last one by default.
-        axis: Another name of ``dim``.
-        out: Where the result goes.
 
     Raises:
         ShapeError: An odd size.
@@ -200,24 +190,19 @@ def nan_to_num(
         posinf: What stands for ∞: the greatest number of x's dtype by default.
         neginf: What stands for -∞: the least one by default.
         out: Where the result goes; it may be ``x``.
-
-    Raises:
-        DTypeError: Not such numbers.
     """
     what = "nan_to_num"
     dtype = dtype_of(what, "x", x)
     if dtype.kind in "biu":
-        copied: Array = kernel("y0 = x0;", what, dtype)(x, out=out)
-        return copied
+        return kernel("y0 = x0;", what, dtype)(x, out=out)
     most = _BFLOAT16 if dtype.kind != "f" else float(np.finfo(dtype).max)
-    found: Array = kernel(_FINITE, what, dtype)(
+    return kernel(_FINITE, what, dtype)(
         x,
         real(what, "nan", 0.0 if nan is None else nan),
         most if posinf is None else real(what, "posinf", posinf),
         -most if neginf is None else real(what, "neginf", neginf),
         out=out,
     )
-    return found
 
 
 def nan_to_num_backward(grad: Any, x: Any) -> Array:
@@ -225,5 +210,4 @@ def nan_to_num_backward(grad: Any, x: Any) -> Array:
     what = "nan_to_num_backward"
     dtype = dtype_of(what, "grad", grad)
     dtype_of(what, "x", x)
-    found: Array = kernel("y0 = x1 - x1 == 0 ? x0 : 0;", what, dtype)(grad, x)
-    return found
+    return kernel("y0 = x1 - x1 == 0 ? x0 : 0;", what, dtype)(grad, x)

@@ -61,10 +61,6 @@ def dft(
     Returns:
         (…, 2); of an inverse transform of one side (…, 1).
 
-    Raises:
-        ShapeError: Parts that are not 1 or 2, no dimension to transform, nothing in it.
-        DTypeError: No device array of floating numbers.
-
     Example:
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops
@@ -122,10 +118,6 @@ def stft(
 
     Returns:
         (N, frames, numbers, 2).
-
-    Raises:
-        ShapeError: Other shapes, a signal shorter than a frame.
-        DTypeError: No device arrays of floating numbers.
     """
     what = "stft"
     dtype = check_floating(what, "x", x)

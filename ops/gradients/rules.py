@@ -328,8 +328,7 @@ def _cofactors(call: _Names, c: Any) -> Array:
     rows, columns = (asarray(rest.reshape(s)) for s in ((n, 1, n - 1, 1), (1, n, 1, n - 1)))
     less = call.index(c.x, [*[None] * (c.x.ndim - 2), rows, columns])
     signs = asarray(1 - 2.0 * (np.add.outer(np.arange(n), np.arange(n)) % 2)).astype(c.x.dtype)
-    found: Array = call.det(less) * signs * c.grad[..., None, None]
-    return found
+    return call.det(less) * signs * c.grad[..., None, None]
 
 
 # Bound: of matrices whose cofactors are kept at once.

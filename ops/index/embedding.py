@@ -48,14 +48,9 @@ def embedding(
             theirs is greater; as in PyTorch.
         norm_type: The order of that norm.
         scale_grad_by_freq: Has to do with the gradient only: `embedding_backward` takes it, too.
-        out: Where the result goes.
 
     Returns:
         The shape of the indices, and that of a row.
-
-    Raises:
-        ShapeError: A table without dimensions or rows, ``padding_idx`` outside of it.
-        DTypeError: Not such arrays.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -111,11 +106,7 @@ def _row(what: str, weight: Any, read: bool = True) -> tuple[int, ...]:
 def check_bags(
     what: str, indices: Any, weight: Any, offsets: Any, mode: str, per_sample_weights: Any
 ) -> AnyDType:
-    """Checks the arguments of `embedding_bag`, and returns the dtype of the weight.
-
-    Raises:
-        ShapeError, DefinitionError, DTypeError: As there.
-    """
+    """Checks the arguments of `embedding_bag`, and returns the dtype of the weight."""
     dtype: AnyDType = dtype_of(what, "weight", weight)
     check_index(what, "indices", indices)
     if mode not in ("sum", "mean", "max"):
@@ -169,11 +160,6 @@ def embedding_bag(
 
     Returns:
         (B, D).
-
-    Raises:
-        ShapeError: Shapes that do not fit.
-        DefinitionError: Another mode, or weights beside one that is no sum.
-        DTypeError: Not such arrays.
     """
     what = "embedding_bag"
     dtype = check_bags(what, indices, weight, offsets, mode, per_sample_weights)
@@ -230,10 +216,6 @@ def masked_fill(x: Any, mask: Any, value: Any, *, out: Any = None) -> Array:
         mask: Of bool; broadcasts with x.
         value: A number, or an array of one element.
         out: Where the result goes; may be x.
-
-    Raises:
-        ShapeError: Shapes that do not broadcast.
-        DTypeError: Not such arrays, a number that x's dtype cannot hold.
     """
     what = "masked_fill"
     dtype = dtype_of(what, "x", x)
@@ -275,10 +257,6 @@ def one_hot(indices: Any, num_classes: int = -1, *, dtype: Any = np.int64) -> Ar
     Returns:
         The shape of the indices, and the length of the vectors. An index out of bounds gives
         zeros.
-
-    Raises:
-        ShapeError: No classes.
-        DTypeError: Not such an array.
 
     Example:
         >>> import numpy as np, clprim as cp

@@ -42,12 +42,7 @@ def index_fill(
         index: A line of integers; negative ones count from the end, others out of bounds write
             nothing.
         value: A number, or an array of no dimensions.
-        axis: The same as ``dim``, by NumPy's name.
         out: Where the result goes; it may be ``x``.
-
-    Raises:
-        ShapeError: No line of indices, an axis that is not there, a value of several elements.
-        DTypeError: No such arrays, a number that x's dtype cannot hold.
     """
     what = "index_fill"
     dtype = dtype_of(what, "x", x)
@@ -95,10 +90,6 @@ def masked_scatter(x: Any, mask: Any, source: Any, *, out: Any = None) -> Array:
         source: Of x's dtype, with at least as many elements as are set; it is read in C order.
         out: Where the result goes; it may be ``x``.
 
-    Raises:
-        ShapeError: A source that is too short, shapes that do not broadcast.
-        DTypeError: No such arrays.
-
     Example:
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops
@@ -117,20 +108,16 @@ def masked_scatter(x: Any, mask: Any, source: Any, *, out: Any = None) -> Array:
     if count > source.size:
         raise ShapeError(f"{what}: the mask names {count} elements, source has {source.size}")
     if not count:
-        copied: Array = kernel("y0 = x0;", what, dtype)(x, shape=shape, out=out)
-        return copied
+        return kernel("y0 = x0;", what, dtype)(x, shape=shape, out=out)
     place = cumsum(chosen.reshape(-1), 0).reshape(shape)
     expr = "y0 = x1 ? at_x3(x2 - 1) : x0;"
-    found: Array = kernel(expr, what, dtype)(x, mask, place, source.reshape(-1), out=out)
-    return found
+    return kernel(expr, what, dtype)(x, mask, place, source.reshape(-1), out=out)
 
 
 def masked_scatter_backward(grad: Any, mask: Any, sizes: Sequence[int]) -> tuple[Array, Array]:
     """Returns the gradients of `masked_scatter` in x, of the result's shape, and in its source.
 
     Args:
-        grad: Of the result.
-        mask: As in the call.
         sizes: Shape of the source.
     """
     what = "masked_scatter_backward"

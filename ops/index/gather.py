@@ -25,11 +25,7 @@ WRAPPED = "long {c} = {i}; {c} = {i} < 0 ? {c} + {n} : {c};\n"
 
 
 def check_index(what: str, label: str, array: Any) -> None:
-    """Raises unless the value is a device array of integers.
-
-    Raises:
-        DTypeError: With what was given.
-    """
+    """Raises unless the value is a device array of integers."""
     if dtype_of(what, label, array).kind not in "iu":
         raise DTypeError(f"{what}: expected integers for {label}, got {array.dtype}")
 
@@ -42,10 +38,6 @@ def take(x: Any, index: Any, *, out: Any = None) -> Array:
     Args:
         x: A device array.
         index: Of integers.
-        out: Where the result goes.
-
-    Raises:
-        DTypeError: Not such arrays.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -85,15 +77,9 @@ def gather(
         dim: The dimension.
         index: Of integers, with as many dimensions as x, and no longer in any other one; without
             elements of any shape.
-        axis: The same as dim, by NumPy's name.
-        out: Where the result goes.
 
     Returns:
         An array of the index's shape.
-
-    Raises:
-        ShapeError: A dimension out of bounds, an index of another number of dimensions or longer.
-        DTypeError: Not such arrays.
     """
     what = "gather"
     dtype_of(what, "x", x)
@@ -127,12 +113,6 @@ def take_along_dim(
         x: A device array.
         indices: Of integers, with as many dimensions as x.
         dim: The dimension; None takes both arrays as flat.
-        axis: The same, by NumPy's name.
-        out: Where the result goes.
-
-    Raises:
-        ShapeError: A dimension out of bounds, shapes that do not broadcast.
-        DTypeError: Not such arrays.
     """
     what = "take_along_dim"
     dtype_of(what, "x", x)
@@ -161,8 +141,7 @@ def _nothing(what: str, x: Any, shape: tuple[int, ...], out: Any) -> Array:
     if out is None:
         return new_dense(shape, x.dtype)
     check_out(what, 0, out, shape, x.dtype)
-    found: Array = out
-    return found
+    return out
 
 
 def _along(
@@ -191,15 +170,9 @@ def index_select(
         x: A device array.
         dim: The dimension.
         index: Of integers, of one dimension (or none, which is one index).
-        axis: The same as dim, by NumPy's name.
-        out: Where the result goes.
 
     Returns:
         x's shape, with the index's length in that dimension, in x's memory format.
-
-    Raises:
-        ShapeError: A dimension out of bounds, an index of more dimensions.
-        DTypeError: Not such arrays.
 
     Example:
         >>> import numpy as np, clprim as cp

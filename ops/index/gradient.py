@@ -38,11 +38,8 @@ def gather_backward(
     """Returns the gradient of `gather` or `take_along_dim` in the array that was read.
 
     Args:
-        grad: Gradient in the result.
         sizes: Shape of the array.
         dim: Along which axis.
-        index: As it was then.
-        axis: The same as ``dim``, by NumPy's name.
     """
     dtype_of("gather_backward", "grad", grad)
     zeros = _zeros(sizes, grad)
@@ -73,12 +70,7 @@ def take_backward(grad: Any, sizes: Sequence[int], index: Any) -> Array:
     """Returns the gradient of `take` in the array that was read.
 
     Args:
-        grad: Gradient in the result.
         sizes: Shape of the array.
-        index: As it was then.
-
-    Raises:
-        ShapeError, DTypeError: With what was given and what was expected.
     """
     what = "take_backward"
     dtype_of(what, "grad", grad)
@@ -106,14 +98,8 @@ def take_along_dim_backward(
     """Returns the gradient of `take_along_dim` in the array that was read.
 
     Args:
-        grad: Gradient in the result.
         sizes: Shape of the array; where it was repeated, the gradient is summed up.
-        indices: As they were then.
         dim: Along which dimension.
-        axis: The same as ``dim``, by NumPy's name.
-
-    Raises:
-        ShapeError, DTypeError: With what was given and what was expected.
     """
     what = "take_along_dim_backward"
     dtype_of(what, "grad", grad)
@@ -141,12 +127,8 @@ def index_backward(grad: Any, sizes: Sequence[int], indices: Sequence[Any]) -> A
     """Returns the gradient of `index` in the array that was read.
 
     Args:
-        grad: Gradient in the result.
         sizes: Shape of the array.
         indices: As they were then: arrays, integers and None.
-
-    Raises:
-        ShapeError, DTypeError: With what was given and what was expected.
     """
     what = "index_backward"
     dtype_of(what, "grad", grad)
@@ -175,16 +157,8 @@ def embedding_bag_backward(
 
     Args:
         grad: Of the result, (B, D).
-        indices: As in the call.
         weight: Likewise; of ``"max"`` and per_sample_weights its elements count.
-        offsets: Likewise.
         mode: Likewise; of equal greatest elements of a bag, the first one gets the gradient.
-        per_sample_weights: Likewise.
-        include_last_offset: Likewise.
-        padding_idx: Likewise.
-
-    Raises:
-        ShapeError, DefinitionError, DTypeError: As `embedding_bag`, and of another grad.
     """
     what = "embedding_bag_backward"
     dtype = dtype_of(what, "grad", grad)
@@ -286,15 +260,9 @@ def embedding_backward(
     """Returns the gradient of `embedding` in its table, (num_weights, …).
 
     Args:
-        grad: Gradient in the result.
-        indices: As they were then.
         num_weights: Rows of the table.
         padding_idx: A row whose gradient is zero; -1 for none.
         scale_grad_by_freq: Whether a row's gradient is divided by how often it was read.
-
-    Raises:
-        ShapeError: Shapes that do not fit.
-        DTypeError: No such arrays.
     """
     what = "embedding_backward"
     dtype = dtype_of(what, "grad", grad)

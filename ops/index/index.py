@@ -33,16 +33,10 @@ def index(x: Any, indices: Sequence[Any], *, out: Any = None) -> Array:
         indices: For each of the first dimensions an array of integers, which broadcast together, an
             integer, or None for all of a dimension (NumPy's ``:``). An array of bool is a mask of
             as many dimensions as it has, for whose number of ones the host waits.
-        out: Where the result goes.
 
     Returns:
         The arrays' dimensions stand where they were, if they are neighbours, and else in front, as
         in NumPy.
-
-    Raises:
-        ShapeError: More indices than dimensions, shapes that do not broadcast, a mask of another
-            shape.
-        DTypeError: Not such arrays.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -106,10 +100,6 @@ def index_put(
         values: What is written, of the shape of what `index` reads, or what broadcasts to it.
         accumulate: Whether values are added, those that go to one place in order.
         out: Where the result goes; it may be ``x``.
-
-    Raises:
-        ShapeError: More indices than dimensions, shapes that do not fit, a mask of another shape.
-        DTypeError: No such arrays.
     """
     what = "index_put"
     dtype = dtype_of(what, "x", x)

@@ -33,14 +33,9 @@ def gather_nd(x: Any, index: Any, batch_dims: int = 0, *, out: Any = None) -> Ar
         index: Of integers, (…, k): a row names an element of x's first k dimensions behind those
             of the batch, or a slice where x has more.
         batch_dims: How many first dimensions x and the index share; a row reads its own part.
-        out: Where the result goes.
 
     Returns:
         The index's shape without its last dimension, then what is left of x's.
-
-    Raises:
-        ShapeError: Rows longer than x has dimensions, batches of other shapes.
-        DTypeError: Not such arrays.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -88,11 +83,6 @@ def scatter_nd(x: Any, index: Any, updates: Any, reduce: str | None = None) -> A
         index: Of integers, (…, k), as in `gather_nd`. Of rows that are alike the last one counts.
         updates: Of x's dtype and the shape that `gather_nd` returns.
         reduce: "sum", "prod", "amax" or "amin", to combine with what is there.
-
-    Raises:
-        ShapeError: Shapes that do not fit.
-        DTypeError: Not such arrays.
-        DefinitionError: Another ``reduce``.
 
     Example:
         >>> import numpy as np, clprim as cp

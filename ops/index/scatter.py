@@ -59,13 +59,8 @@ def scatter(
         index: Of integers, with as many dimensions as ``x``.
         src: What is written, at least as long as the index, or a number.
         value: A number instead of ``src``.
-        axis: The same as ``dim``, by NumPy's name.
         reduce: "add" or "multiply", to combine with what is there.
         out: Where the result goes; it may be ``x``.
-
-    Raises:
-        ShapeError: Shapes that do not fit, an axis that is not there.
-        DTypeError: No such arrays.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -131,12 +126,7 @@ def scatter_reduce(
         src: What is taken in, at least as long as the index.
         reduce: How.
         include_self: Whether what is there takes part; where nothing goes, it stays in any case.
-        axis: The same as ``dim``, by NumPy's name.
         out: Where the result goes; it may be ``x``.
-
-    Raises:
-        ShapeError: Another word for ``reduce``, shapes that do not fit, an axis that is not there.
-        DTypeError: No such arrays.
     """
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise ShapeError(f"scatter_reduce: reduce={quoted(reduce)}: sum, prod, mean, amax or amin")
@@ -188,12 +178,7 @@ def index_add(
             nothing.
         source: A slice for each index.
         alpha: Times each slice.
-        axis: The same as ``dim``, by NumPy's name.
         out: Where the result goes; it may be ``x``.
-
-    Raises:
-        ShapeError: Shapes that do not fit, an axis that is not there.
-        DTypeError: No such arrays.
     """
     at = _slices("index_add", x, dim, axis, index, source)
     alpha = number("index_add", "alpha", alpha)

@@ -56,13 +56,9 @@ def cdist(
         compute_mode: Whether p = 2 is computed as |a|² + |b|² − 2ab by a product of matrices, which
             is fast, and coarse where rows are near each other: as PyTorch, with more than 25 rows,
             or with its words ``"use_mm_for_euclid_dist"`` and ``"donot_use_mm_for_euclid_dist"``.
-        out: Where the result goes.
 
     Returns:
         (…, P, R).
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -85,8 +81,7 @@ def cdist(
         if out is None:
             return zeros(shape, dtype)
         out.fill(0)
-        done: Array = out
-        return done
+        return out
     many = _MODES[compute_mode]
     if many is None:
         many = max(x1.shape[-2], x2.shape[-2]) > _MANY
@@ -119,14 +114,7 @@ def cdist_backward(
     """Returns the gradients of `cdist` in x1 and x2; of equal rows they are 0.
 
     Args:
-        grad: Of the result.
-        x1: As in `cdist`.
-        x2: Likewise.
-        p: Likewise.
         output_mask: Which of the two are wanted; the others are None.
-
-    Raises:
-        ShapeError, DTypeError: With what was given and what was expected.
     """
     what = "cdist_backward"
     dtype, p = _checked(what, x1, x2, p)

@@ -51,10 +51,6 @@ def nll_loss(
         weight: A factor for each class, (C,), or None.
         ignore_index: A class whose rows are not counted.
         reduction: ``"mean"`` divides the sum by that of the weights, ``"sum"`` or ``"none"``.
-        out: Where the loss goes.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -83,16 +79,12 @@ def nll_loss_backward(
 
     ``grad`` is that of the loss, of shape (), or of the target's without
     reduction; the other arguments are as there.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
     """
     rows = Rows("nll_loss_backward", input, target, weight, ignore_index, reduction)
     grad = rows.per_row(grad)
     counted, number, *total = rows.tables()
     operands = (input, rows.numbers(), number, counted, grad, *total)
-    dx: Array = _picked_gradient(input.dtype, bool(total))(*operands, grad=1.0)
-    return dx
+    return _picked_gradient(input.dtype, bool(total))(*operands, grad=1.0)
 
 
 @operator(
@@ -124,10 +116,6 @@ def cross_entropy(
         reduction: ``"mean"`` divides the sum by that of the weights (with probabilities, by the
             number of rows), ``"sum"`` or ``"none"``.
         label_smoothing: Of the target, this part is spread evenly over all classes.
-        out: Where the loss goes.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -176,9 +164,6 @@ def cross_entropy_backward(
 
     ``grad`` is that of the loss, of shape (), or one of a row without
     reduction; the other arguments are as there.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
     """
     what = "cross_entropy_backward"
     rows = Rows(what, input, target, weight, ignore_index, reduction, label_smoothing)
@@ -196,8 +181,7 @@ def cross_entropy_backward(
         operands += [rows.even(), *gains] if smooth else []
         numbers = rows.parts()
         operator = _gradient(input.dtype, _hard(bool(total), smooth, bool(gains)))
-    result: Array = operator(*operands, *numbers, grad=1.0, axis=rows.axis)
-    return result
+    return operator(*operands, *numbers, grad=1.0, axis=rows.axis)
 
 
 # --- kernels -------------------------------------------------------------------------------------

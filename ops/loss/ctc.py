@@ -140,8 +140,7 @@ class _Problem:
             sum = most == -INFINITY ? most : sum;
             y0 = t < 0 ? (n > 1 ? INFINITY : 0) : -sum;"""
         shape = (self.labels.shape[0],)
-        found: Array = kernel(text, self.what, self.kind)(paths, self.ends, self.count, shape=shape)
-        return found
+        return kernel(text, self.what, self.kind)(paths, self.ends, self.count, shape=shape)
 
 
 @operator(
@@ -173,9 +172,6 @@ def ctc_loss(
 
     Returns:
         (), or with ``reduction="none"`` (N,).
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -214,11 +210,6 @@ def ctc_loss_backward(
 
     That is the one that `log_softmax_backward` hands on to the logits: probabilities are in it,
     whose sum over classes it takes away.
-
-    ``grad`` is that of the loss; the other arguments are as there.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: As `ctc_loss`, and of another grad.
     """
     what = "ctc_loss_backward"
     check_reduction(what, reduction)

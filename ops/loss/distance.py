@@ -37,17 +37,12 @@ def pairwise_distance(
         p: The norm: ∞, or more than 0.
         eps: Added to every difference.
         keepdim: Whether the last axis stays, with size 1.
-        out: Where the result goes.
-
-    Raises:
-        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
     """
     what = "pairwise_distance"
     dtype = promote([check_floating(what, "x1", x1), check_floating(what, "x2", x2)])
     p, eps = norm_order(what, p), real(what, "eps", eps)
     operator = distance(dtype, p)
-    result: Array = operator(x1, x2, eps, axis=-1, keepdims=keepdim, out=out)
-    return result
+    return operator(x1, x2, eps, axis=-1, keepdims=keepdim, out=out)
 
 
 pairwise_distance_backward = vjp(pairwise_distance, "x1 x2")

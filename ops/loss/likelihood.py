@@ -46,10 +46,6 @@ def gaussian_nll_loss(
         full: Whether to add log(2π) / 2.
         eps: See above.
         reduction: See above.
-        out: Where the loss goes.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
     """
     arrays = (input, _variance("gaussian_nll_loss", input, var), target)
     return _gaussian[bool(full)](reduction, arrays, (_least("gaussian_nll_loss", eps),), out=out)

@@ -51,10 +51,6 @@ def multi_margin_loss(
         p: 1 or 2.
         margin: See above.
         weight: (C,): a factor for the rows of each class, or None.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -176,10 +172,6 @@ def multilabel_margin_loss(input: Any, target: Any, *, reduction: str = "mean") 
     Args:
         input: (N, C) or (C,), of floating-point numbers.
         target: The right classes of each row, and -1 behind the last: integers of that shape.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -237,10 +229,6 @@ def multilabel_soft_margin_loss(
         input: Of floating-point numbers; the last dimension counts the classes.
         target: 0 or 1 for each, of the same shape.
         weight: A factor that broadcasts with it, or None.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -254,8 +242,7 @@ def multilabel_soft_margin_loss(
         return binary_cross_entropy_with_logits(input, target, weight)
     found = binary_cross_entropy_with_logits(input, target, weight, reduction="none")
     sums = add_up(found, -1 if reduction == "none" else None)
-    result: Array = _times(found.dtype)(sums, 1 / max(1, input.shape[-1]))
-    return result
+    return _times(found.dtype)(sums, 1 / max(1, input.shape[-1]))
 
 
 multilabel_soft_margin_loss_backward = vjp(multilabel_soft_margin_loss, "input")

@@ -33,9 +33,6 @@ def pdist(x: Any, p: float = 2.0) -> Array:
     Returns:
         (N (N - 1) / 2,): of rows 0 and 1, 0 and 2, …, 1 and 2, ….
 
-    Raises:
-        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
-
     Example:
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops
@@ -44,18 +41,11 @@ def pdist(x: Any, p: float = 2.0) -> Array:
     """
     p = _rows("pdist", x, p)
     rows = x.shape[0]
-    result: Array = _row_distances(x.dtype, p)(x, shape=(max(0, rows * (rows - 1) // 2),))
-    return result
+    return _row_distances(x.dtype, p)(x, shape=(max(0, rows * (rows - 1) // 2),))
 
 
 def pdist_backward(grad: Any, x: Any, p: float = 2.0) -> Array:
-    """Returns the gradient of `pdist`; of equal rows it is 0.
-
-    ``grad`` is that of the result; the other arguments are as there.
-
-    Raises:
-        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
-    """
+    """Returns the gradient of `pdist`; of equal rows it is 0."""
     what = "pdist_backward"
     p, rows = _rows(what, x, p), x.shape[0]
     shape = (max(0, rows * (rows - 1) // 2),)
@@ -63,8 +53,7 @@ def pdist_backward(grad: Any, x: Any, p: float = 2.0) -> Array:
     if p == 0:
         return zeros_like(x)
     distances = _row_distances(value_dtype(x.dtype, [x.dtype]), p)(x, shape=shape)
-    result: Array = _row_slopes(x.dtype, p)(x, distances, grad, 0.0)
-    return result
+    return _row_slopes(x.dtype, p)(x, distances, grad, 0.0)
 
 
 def _rows(what: str, x: Any, p: Any) -> float:

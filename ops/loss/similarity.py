@@ -53,11 +53,6 @@ def cosine_similarity(
         x2: Likewise; the two broadcast.
         dim: The axis, 1 by default.
         eps: The least length.
-        axis: Another name of ``dim``.
-        out: Where the result goes.
-
-    Raises:
-        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -68,8 +63,7 @@ def cosine_similarity(
     """
     dtype, axis, _ = _vectors("cosine_similarity", x1, x2, dim, axis)
     operator = _cosine(dtype, _COSINE)
-    result: Array = operator(x1, x2, real("cosine_similarity", "eps", eps), axis=axis, out=out)
-    return result
+    return operator(x1, x2, real("cosine_similarity", "eps", eps), axis=axis, out=out)
 
 
 cosine_similarity_backward = vjp(cosine_similarity, "x1 x2")
@@ -93,11 +87,6 @@ def cosine_embedding_loss(
         input2: Likewise.
         target: 1 or -1 for every pair, (N,) or ().
         margin: Of the pairs that are to differ.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-        out: Where the loss goes.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
     """
     what = "cosine_embedding_loss"
     cosine, margin = _embedded(what, input1, input2, target, margin, reduction)

@@ -85,14 +85,6 @@ def _above_0(what: str, label: str, value: Any) -> float:
     return found
 
 
-_RAISES = """
-    reduction: See above.
-    out: Where the loss goes.
-
-Raises:
-    ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
-"""
-
 _D = "typeof_y0 d = x0 - x1; "
 _L1 = _D + "y0 = fabs(d);"
 # As PyTorch, logarithms end at -100, and their slopes with them.
@@ -136,11 +128,12 @@ def _poisson(log_input: bool, full: bool) -> str:
 LOSSES = (
     LossRow("mse_loss", "the squared distance (input - target)², its mean by default",
         _D + "y0 = d * d;", backward=", 2 (input - target) · grad, divided by how many",
-        torch="mse_loss @promoted @seldom; mse_loss_backward @none", notes=f"""
+        torch="mse_loss @promoted @seldom; mse_loss_backward @none", notes="""
 
 Args:
     input: Of floating-point numbers.
-    target: Broadcasts with it.{_RAISES}
+    target: Broadcasts with it.
+
 Example:
     >>> import numpy as np, clprim as cp
     >>> from clprim import ops
@@ -170,21 +163,22 @@ Example:
         "input, target, weight=None, *, reduction='mean'",
         gradient=lambda weight: _BCE_GRADIENT.format(" * x2" * weight, _BCE_WEIGHTS * weight),
         torch="binary_cross_entropy @weighted @seldom; binary_cross_entropy_backward @none",
-        notes=f"""
+        notes="""
 
 Args:
     input: Probabilities, from 0 to 1.
     target: Likewise.
-    weight: A factor for each element, or None.{_RAISES}"""),
+    weight: A factor for each element, or None."""),
     LossRow("binary_cross_entropy_with_logits",
         "the `binary_cross_entropy` of sigmoid(input), without overflow", _logits,
-        "input, target, weight=None, *, reduction='mean', pos_weight=None", notes=f"""
+        "input, target, weight=None, *, reduction='mean', pos_weight=None", notes="""
 
 Args:
     input: Logits, of floating-point numbers.
     target: Probabilities, from 0 to 1.
     weight: A factor for each element, or None.
-    pos_weight: A factor for target log(sigmoid(input)), or None.{_RAISES}
+    pos_weight: A factor for target log(sigmoid(input)), or None.
+
 Example:
     >>> import numpy as np, clprim as cp
     >>> from clprim import ops
@@ -196,25 +190,25 @@ Example:
         "the Kullback-Leibler divergence target · (log(target) - input), 0 where target is 0",
         lambda of_log: "y0 = exp(x1) * (x1 - x0);" if of_log
             else "y0 = x1 == 0 ? 0 : x1 * (log(x1) - x0);",
-        "input, target, *, reduction='mean', log_target=False", flags=("log_target",), notes=f"""
+        "input, target, *, reduction='mean', log_target=False", flags=("log_target",), notes="""
 
 Of reductions ``"batchmean"`` divides the sum by the first dimension.
 
 Args:
     input: Logarithms of probabilities.
     target: Probabilities; with ``log_target`` their logarithms.
-    log_target: Whether the target is a logarithm.{_RAISES}"""),
+    log_target: Whether the target is a logarithm."""),
     LossRow("poisson_nll_loss",
         "exp(input) - target · input, or input - target · log(input + eps)", _poisson,
         "input, target, log_input=True, full=False, eps=1e-8, *, reduction='mean'",
-        {"eps": real}, ("log_input", "full"), notes=f"""
+        {"eps": real}, ("log_input", "full"), notes="""
 
 Args:
     input: The expected value, or with ``log_input`` its logarithm.
     target: What was counted.
     log_input: Whether the input is a logarithm.
     full: Whether to add Stirling's approximation of log(target!).
-    eps: See above; of no consequence with ``log_input``.{_RAISES}"""),
+    eps: See above; of no consequence with ``log_input``."""),
     # Targets are 1 or -1.
     LossRow("hinge_embedding_loss",
         "input where target is 1, max(0, margin - input) where it is -1",

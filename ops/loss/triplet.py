@@ -51,19 +51,13 @@ def triplet_margin_loss(
         p: The norm: ∞, or more than 0.
         eps: Added to every difference.
         swap: Whether |positive - negative| counts where it is the shorter one of the last two.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-        out: Where the loss goes.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
     """
     what = "triplet_margin_loss"
     arrays = (anchor, positive, negative)
     dtype, numbers = _checked(what, arrays, margin, p, eps, reduction)
     operator = _triplet_rows(dtype, norm_order(what, p), bool(swap), True)
     if reduction == "none":
-        result: Array = operator(*arrays, *numbers, axis=-1, out=out)
-        return result
+        return operator(*arrays, *numbers, axis=-1, out=out)
     return _rows_together(reduction, (operator(*arrays, *numbers, axis=-1),), out=out)
 
 
@@ -109,10 +103,6 @@ def triplet_margin_with_distance_loss(
         distance_function: Of two arrays; `pairwise_distance` by default.
         margin: See above.
         swap: Whether d(positive, negative) counts where it is the shorter one of the last two.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -145,19 +135,8 @@ def triplet_margin_with_distance_loss_backward(
     """Returns the gradients of `triplet_margin_with_distance_loss` in its three inputs.
 
     Args:
-        grad: Of the loss.
-        anchor: As in `triplet_margin_with_distance_loss`.
-        positive: Likewise.
-        negative: Likewise.
-        distance_function: Likewise.
         distance_backward: Of the gradient of a distance and the two arrays: returns the gradients
             of these. Needed where there is a ``distance_function``.
-        margin: Likewise.
-        swap: Likewise.
-        reduction: Likewise.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
     """
     what = "triplet_margin_with_distance_loss_backward"
     if (distance_function is None) != (distance_backward is None):
@@ -179,16 +158,14 @@ def triplet_margin_with_distance_loss_backward(
 def _added(like: Any, *grads: Any) -> Array:
     """Gradients by several distances, in the dtype of what they are of."""
     if len(grads) == 1 and grads[0].dtype == like.dtype:
-        found: Array = grads[0]
-        return found
+        return grads[0]
     text = "y0 = x0 + x1;" if len(grads) > 1 else "y0 = x0;"
     return kernel(text, "add_gradients", like.dtype)(*grads)
 
 
 def _distance(a: Any, b: Any) -> Array:
     """As `pairwise_distance`, in float32 at least."""
-    found: Array = distance(_wide(a, b), 2.0)(a, b, _EPS, axis=-1)
-    return found
+    return distance(_wide(a, b), 2.0)(a, b, _EPS, axis=-1)
 
 
 def _distance_backward(grad: Any, a: Any, b: Any) -> tuple[Array, Array]:

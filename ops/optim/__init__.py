@@ -8,6 +8,7 @@ from clprim.ops.optim.flat import ema, flat, swa, unscale
 from clprim.ops.optim.lion import lion
 from clprim.ops.optim.rmsprop import rmsprop
 from clprim.ops.optim.sgd import sgd
+from clprim.ops.registry import document
 
 __all__ = [
     "adagrad",
@@ -24,6 +25,8 @@ __all__ = [
     "unscale",
 ]
 
+for _name in __all__:
+    document(_name, globals()[_name])
 check_arguments(globals(), __all__)
 
 

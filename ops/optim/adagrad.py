@@ -47,10 +47,6 @@ def adagrad(
         weight_decay: Times the parameter is added to the gradient.
         eps: Added to the root of the sum.
         maximize: Gradient ascent instead of descent.
-
-    Raises:
-        ShapeError: Lists or shapes that differ, a number out of range.
-        DTypeError: No arrays of floating numbers.
     """
     lr, lr_decay, decay, eps = not_negative(
         "adagrad", lr=lr, lr_decay=lr_decay, weight_decay=weight_decay, eps=eps

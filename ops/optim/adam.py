@@ -86,10 +86,6 @@ def adam(
         weight_decay: Times the parameter is added to the gradient.
         maximize: Gradient ascent instead of descent.
 
-    Raises:
-        ShapeError: Lists or shapes that differ, a number out of range.
-        DTypeError: No arrays of floating numbers.
-
     Example:
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops

@@ -52,10 +52,6 @@ def clip_grad_norm(grads: Lists, max_norm: float, norm_type: float = 2.0) -> Arr
     Returns:
         The norm before, an array of no dimensions.
 
-    Raises:
-        ShapeError: A negative number.
-        DTypeError: No arrays of floating numbers.
-
     Example:
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops
@@ -88,11 +84,6 @@ def _clamp() -> Pointwise:
 
 
 def clip_grad_value(grads: Lists, clip_value: float) -> None:
-    """Moves gradients, in place, between ``-clip_value`` and ``clip_value``.
-
-    Raises:
-        ShapeError: A negative number.
-        DTypeError: No arrays of floating numbers.
-    """
+    """Moves gradients, in place, between ``-clip_value`` and ``clip_value``."""
     (most,) = not_negative("clip_grad_value", clip_value=clip_value)
     run_all(_clamp(), lists("clip_grad_value", grads, "grads"), (most,), 0)

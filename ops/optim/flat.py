@@ -43,9 +43,6 @@ def flat(arrays: Lists, *, fill: float | None = None) -> list[Array]:
         arrays: Of one floating dtype.
         fill: A value for all elements, instead of those of ``arrays``; 0 is a first state.
 
-    Raises:
-        DTypeError: No such list, or several dtypes.
-
     Example:
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops
@@ -90,10 +87,6 @@ def ema(averages: Lists, params: Lists, *, decay: float = 0.999) -> None:
         averages: Arrays, changed in place; the parameters themselves at first.
         params: The parameters.
         decay: What averages keep.
-
-    Raises:
-        ShapeError: Lists or shapes that differ, a decay that is not in [0, 1].
-        DTypeError: No arrays of floating numbers.
     """
     (kept,) = not_negative("ema", decay=decay)
     if kept > 1:
@@ -110,10 +103,6 @@ def swa(averages: Lists, params: Lists, *, count: int) -> None:
         averages: Arrays, changed in place.
         params: The parameters.
         count: How many steps the averages hold already; at 0 they become the parameters.
-
-    Raises:
-        ShapeError: Lists or shapes that differ, a negative count.
-        DTypeError: No arrays of floating numbers.
     """
     if not is_integer(count) or count < 0:
         raise ShapeError(f"swa: count={quoted(count)}: expected a whole number of at least 0")
@@ -146,10 +135,6 @@ def unscale(grads: Lists, scale: float) -> Array:
         1 where an element is infinite or NaN, else 0: an array of no dimensions; nobody waits for
         the device until it is read.
 
-    Raises:
-        ShapeError: A scale that is not positive.
-        DTypeError: No arrays of floating numbers.
-
     Example:
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops
@@ -175,8 +160,7 @@ def not_finite(rows: Sequence[Sequence[Any]]) -> Array:
     found = empty((len(arrays),)) if arrays else zeros((1,))
     for n, g in enumerate(arrays):
         _ANY(g, out=found[n : n + 1].reshape(()))
-    result: Array = _GREATEST(found)
-    return result
+    return _GREATEST(found)
 
 
 _GREATEST = Reduction(

@@ -48,10 +48,6 @@ def lion(
         betas: What is kept of the mean in the mix, and in the mean.
         weight_decay: Parameters are multiplied with ``1 - lr * weight_decay``.
         maximize: Gradient ascent instead of descent.
-
-    Raises:
-        ShapeError: Lists or shapes that differ, a number out of range.
-        DTypeError: No arrays of floating numbers.
     """
     lr, decay = not_negative("lion", lr=lr, weight_decay=weight_decay)
     if not isinstance(betas, tuple | list) or len(betas) != 2:

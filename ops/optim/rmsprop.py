@@ -60,10 +60,6 @@ def rmsprop(
         momentum: What is kept of the last step.
         centered: Whether gradients are divided by their deviation.
         maximize: Gradient ascent instead of descent.
-
-    Raises:
-        ShapeError: Lists or shapes that differ, a number out of range, state that is missing.
-        DTypeError: No arrays of floating numbers.
     """
     lr, eps, decay, momentum = not_negative(
         "rmsprop", lr=lr, eps=eps, weight_decay=weight_decay, momentum=momentum

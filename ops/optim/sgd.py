@@ -50,10 +50,6 @@ def sgd(
         maximize: Gradient ascent instead of descent.
         step: Number of the step, from 1; needed with ``dampening``, which the first step ignores.
 
-    Raises:
-        ShapeError: Lists or shapes that differ, a negative number, momentum without buffers.
-        DTypeError: No arrays of floating numbers.
-
     Example:
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops

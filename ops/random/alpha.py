@@ -44,10 +44,6 @@ def alpha_dropout(
     Returns:
         An array, or (array, state).
 
-    Raises:
-        ShapeError: A probability that is not in [0, 1].
-        DTypeError: No device array of floating numbers.
-
     Example:
         >>> import clprim as cp
         >>> from clprim import ops
@@ -68,13 +64,7 @@ def alpha_dropout_backward(grad: Any, state: State | None, p: float = 0.5) -> Ar
     """Returns the gradient of `alpha_dropout` in its input.
 
     Args:
-        grad: Gradient in the result.
         state: What `alpha_dropout` returned beside it; None where it did nothing.
-        p: As it was then.
-
-    Raises:
-        ShapeError: A probability that is not in [0, 1].
-        DTypeError: No device array of floating numbers.
     """
     p = probability("alpha_dropout_backward", "grad", grad, p)
     found: Array = grad
@@ -96,10 +86,6 @@ def feature_alpha_dropout(
         p: Probability that a channel is dropped.
         training: Whether anything happens at all; if not, ``x`` itself comes back.
         return_state: Whether to return what `feature_alpha_dropout_backward` needs as well.
-
-    Raises:
-        ShapeError: A probability that is not in [0, 1], less than 2 dimensions.
-        DTypeError: No device array of floating numbers.
     """
     what = "feature_alpha_dropout"
     p = probability(what, "x", x, p)
@@ -172,10 +158,6 @@ def rrelu(
     Returns:
         An array, or (array, state).
 
-    Raises:
-        ShapeError: A least slope above the greatest.
-        DTypeError: No device array of floating numbers.
-
     Example:
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops
@@ -197,15 +179,7 @@ def rrelu_backward(
     """Returns the gradient of `rrelu` in its input.
 
     Args:
-        grad: Gradient in the result.
-        x: As in `rrelu`.
         state: What `rrelu` returned beside it; None where slopes were not random.
-        lower: As it was then.
-        upper: Likewise.
-
-    Raises:
-        ShapeError: Another shape than that of ``x``, or a least slope above the greatest.
-        DTypeError: No device array of floating numbers.
     """
     what = "rrelu_backward"
     low, high = _slopes(what, x, lower, upper)

@@ -55,10 +55,6 @@ def dropout(
     Returns:
         An array, or (array, state).
 
-    Raises:
-        ShapeError: A probability that is not in [0, 1].
-        DTypeError: No device array of floating numbers.
-
     Example:
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops
@@ -79,18 +75,11 @@ def dropout_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
     """Returns the gradient of `dropout` in its input.
 
     Args:
-        grad: Gradient in the result.
         state: What `dropout` returned beside it; None where it did nothing.
-        p: As it was then.
-
-    Raises:
-        ShapeError: A probability that is not in [0, 1].
-        DTypeError: No device array of floating numbers.
     """
     kept = 1 - probability("dropout_backward", "grad", grad, p)
     if state is None or kept == 1:
-        found: Array = grad
-        return found
+        return grad
     with at(state):
         return _run(grad, kept)
 
@@ -147,8 +136,7 @@ def _run_factors(first: Any, kept: float) -> Array:
 
 def channel_factors(first: Any, p: float, factor: float) -> Array:
     """Returns 0, with the probability p, or a factor for every channel, of its first element."""
-    found: Array = _factors(first, p, factor, shape=first.shape)
-    return found
+    return _factors(first, p, factor, shape=first.shape)
 
 
 def _first(what: str, x: Any, spatial: int) -> Any:
@@ -164,17 +152,11 @@ def _first(what: str, x: Any, spatial: int) -> Any:
 
 
 def _run(x: Any, kept: float) -> Array:
-    found: Array = _dropout(x, 1 - kept, 1 / kept if kept else 0.0)
-    return found
+    return _dropout(x, 1 - kept, 1 / kept if kept else 0.0)
 
 
 def probability(what: str, label: str, x: Any, p: Any) -> float:
-    """Returns the probability that an element of floating numbers is dropped.
-
-    Raises:
-        ShapeError: It is not in [0, 1].
-        DTypeError: No device array of floating numbers.
-    """
+    """Returns the probability that an element of floating numbers is dropped."""
     check_floating(what, label, x)
     found = real(what, "p", p)
     if not 0 <= found <= 1:

@@ -51,15 +51,10 @@ def gumbel_softmax(
         tau: The temperature: the lower, the nearer to one class.
         hard: Whether the result is 1 for the class drawn and 0 for the others.
         dim: The axis of the classes; the last one by default.
-        axis: Another name of ``dim``.
         return_soft: Whether the softmax itself is returned as well, for the gradient.
 
     Returns:
         An array, or (result, softmax).
-
-    Raises:
-        ShapeError: No such axis, a temperature that is not positive.
-        DTypeError: No device array of floating-point numbers.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -87,14 +82,7 @@ def gumbel_softmax_backward(
     """Returns the gradient of `gumbel_softmax` in its logits; also of a hard one, straight through.
 
     Args:
-        grad: Of the result.
         soft: The softmax, as ``return_soft`` gives it.
-        tau: As in the call.
-        dim: Likewise.
-        axis: Likewise.
-
-    Raises:
-        ShapeError, DTypeError: With what was given and what was expected.
     """
     what = "gumbel_softmax_backward"
     scale = 1 / _temperature(what, tau)

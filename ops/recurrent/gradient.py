@@ -31,10 +31,6 @@ def lstm_backward(
     Returns:
         (input, (h_0, c_0), params), each of the shape of what it is the gradient of.
 
-    Raises:
-        ShapeError: A gradient of another shape than the result.
-        DTypeError: No device arrays, or what another operator saved.
-
     Example:
         >>> import clprim as cp
         >>> from clprim import ops

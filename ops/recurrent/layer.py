@@ -73,11 +73,6 @@ def recurrent_layer(
 
     Returns:
         (T, N, H), then (N, H) twice; c_n of other cells than an LSTM is h_n.
-
-    Raises:
-        ShapeError: Shapes that do not fit.
-        DTypeError: No device arrays of one floating dtype.
-        DefinitionError: Words that are unknown.
     """
     what = "recurrent_layer"
     found = _cell(what, cell, gates, activations, clip)

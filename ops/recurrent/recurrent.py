@@ -65,10 +65,6 @@ def lstm(
         batch_sizes: How many sequences have so many steps, of sequences packed as PyTorch packs
             them: the longest first, the rows of a step side by side.
         return_saved: Whether what `lstm_backward` needs is returned as well.
-
-    Raises:
-        ShapeError: Shapes that do not fit, another number of parameters.
-        DTypeError: No device arrays of one floating dtype.
     """
     if not isinstance(hx, tuple | list) or len(hx) != 2:
         raise ShapeError("lstm: hx: expected (h_0, c_0)")

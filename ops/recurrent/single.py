@@ -80,10 +80,6 @@ def lstm_cell(
         b_hh: Likewise.
         return_saved: Whether what `lstm_cell_backward` needs is returned as well.
 
-    Raises:
-        ShapeError: Shapes that do not fit.
-        DTypeError: No device arrays of one floating dtype.
-
     Example:
         >>> import clprim as cp
         >>> from clprim import ops
@@ -220,10 +216,6 @@ def lstm_cell_backward(
     Returns:
         (input, (h, c), (w_ih, w_hh, b_ih, b_hh)), each of the shape of what it is the gradient of;
         None of a bias that was not given.
-
-    Raises:
-        ShapeError: A gradient of another shape or dtype than the result.
-        DTypeError: No device arrays, or what another operator saved.
 
     Example:
         >>> import clprim as cp

@@ -62,13 +62,9 @@ def kernel_sum(x: Any, y: Any, b: Any, kernel: str, *numbers: Any, out: Any = No
         kernel: An expression of ``d2``, the square of a distance, and of numbers ``w0``, …:
             ``"exp(-d2 * w0)"``, ``"1 / (1 + d2)"``, ``"exp(-sqrt(d2))"``.
         numbers: w0, w1, ….
-        out: Where the result goes.
 
     Returns:
         (…, M), or (…, M, E).
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -79,10 +75,9 @@ def kernel_sum(x: Any, y: Any, b: Any, kernel: str, *numbers: Any, out: Any = No
     """
     x, y, b, columns = _points("kernel_sum", x, y, b)
     dtype = promote([a.dtype for a in (x, y, b)])
-    found: Array = _kernel_sum(kernel, dtype, columns)(
+    return _kernel_sum(kernel, dtype, columns)(
         x[..., :, None, :], y[..., None, :, :], *_weights(b, columns), *numbers, out=out
     )
-    return found
 
 
 def _weights(b: Array, columns: bool) -> tuple[Array]:
@@ -179,9 +174,6 @@ def nearest(x: Any, y: Any, k: int = 1) -> tuple[Array, Array]:
 
     Returns:
         Distances (…, M, k), and indices of int64.
-
-    Raises:
-        ShapeError, DTypeError: With what was given and what was expected.
 
     Example:
         >>> import numpy as np, clprim as cp

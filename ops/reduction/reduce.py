@@ -283,18 +283,11 @@ def logsumexp_backward(
     """Returns the gradient of `logsumexp`, of `x` itself: a result of 1e9 tells no sum any more.
 
     Where the greatest elements are infinite, they share it, and of -∞ alone it is 0.
-
-    ``grad`` is that of the result; the other arguments are as there.
-
-    Raises:
-        ShapeError: A gradient of another shape than the result.
-        DTypeError: No device arrays of floating numbers.
     """
     for label, array in {"grad": grad, "x": x}.items():
         check_floating("logsumexp_backward", label, array)
     axis = named_once("logsumexp_backward", dim, axis)
-    found: Array = _logsumexp_gradient(x, grad=grad, axis=axis, keepdims=keepdims or keepdim)
-    return found
+    return _logsumexp_gradient(x, grad=grad, axis=axis, keepdims=keepdims or keepdim)
 
 
 # --- truth ---------------------------------------------------------------------------------------

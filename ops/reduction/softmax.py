@@ -41,13 +41,8 @@ def softmax(
     Args:
         x: Of floating-point numbers, any shape and memory format.
         dim: The axis; the last one by default.
-        axis: Another name of ``dim``.
         dtype: Of the result, in which it is computed; that of ``x`` by default.
         out: Where the result goes; may be ``x``.
-
-    Raises:
-        ShapeError: No such axis, ``out`` of another shape.
-        DTypeError: No device array; integers without ``dtype``.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -95,14 +90,7 @@ def softmax_backward(
     """Returns the gradient of `softmax`, derived from its strings, from its result.
 
     Args:
-        grad: Of the result.
         output: The result.
-        dim: As in `softmax`.
-        axis: Likewise.
-        out: Where the gradient goes.
-
-    Raises:
-        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
     """
     return _back("softmax", grad, output, dim, axis, out)
 
@@ -151,8 +139,7 @@ def _along(what: str, x: Any, dim: Any, axis: Any, dtype: Any, out: Any) -> Arra
     if dtype is None and x.dtype.kind in "biu":
         raise DTypeError(f"{what}: x is {x.dtype}; expected floating-point numbers, or dtype=")
     dtype = x.dtype if dtype is None else as_dtype(dtype)
-    result: Array = _map(what, dtype)(x, axis=found if x.shape else (), out=out)
-    return result
+    return _map(what, dtype)(x, axis=found if x.shape else (), out=out)
 
 
 def _back(name: str, grad: Any, output: Any, dim: Any, axis: Any, out: Any) -> Array:
@@ -165,10 +152,7 @@ def _back(name: str, grad: Any, output: Any, dim: Any, axis: Any, out: Any) -> A
         )
     axis = found if output.shape else ()
     # The result stands for the input, of which nothing is read.
-    result: Array = _gradient(name, output.dtype)(
-        output, grad=grad, saved=output, axis=axis, out=out
-    )
-    return result
+    return _gradient(name, output.dtype)(output, grad=grad, saved=output, axis=axis, out=out)
 
 
 @lru_cache(maxsize=64)

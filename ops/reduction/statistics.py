@@ -148,14 +148,9 @@ def cov(
         correction: What is taken away from the number of observations.
         fweights: (N,) of integers: how often each observation counts.
         aweights: (N,): what each of them weighs.
-        out: Where the result goes.
 
     Returns:
         (V, V), or for a line an array of no dimensions.
-
-    Raises:
-        ShapeError: More than two dimensions, weights of another length.
-        DTypeError: No device array of floating numbers, frequencies that are no integers.
     """
     dtype = check_floating("cov", "x", x)
     product, count = _covariances("cov", x, correction, fweights, aweights)
@@ -208,11 +203,7 @@ def _weights(what: str, label: str, array: Any, kinds: str, rows: Array, dtype: 
 
 @operator()
 def corrcoef(x: Any, *, out: Any = None) -> Array:
-    """Returns the coefficients of correlation of rows; see `cov`.
-
-    Raises:
-        ShapeError, DTypeError: As there.
-    """
+    """Returns the coefficients of correlation of rows; see `cov`."""
     dtype = check_floating("corrcoef", "x", x)
     found, count = _covariances("corrcoef", x, 1, None, None)
     found = kernel(_DIVIDED, "corrcoef", found.dtype)(found, count)

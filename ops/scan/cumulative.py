@@ -56,15 +56,10 @@ def cumsum(
     Args:
         x: An array.
         dim: Along which axis.
-        axis: The same by NumPy's name.
         exclusive: Whether the element itself does not count.
         reverse: Whether to begin at the end.
         dtype: Of the result; by default that of ``x``, and int64 or uint64 for integers and bool.
         out: An array to write to; it may be ``x``.
-
-    Raises:
-        ShapeError: No axis, or one that is not there.
-        DTypeError: No device array, or a dtype that cannot hold the sums.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -74,8 +69,7 @@ def cumsum(
     """
     at = one_axis("cumsum", x, dim, axis)
     scan = _sum(None if dtype is None else as_dtype(dtype))
-    found: Array = scan(x, axis=at, exclusive=exclusive, reverse=reverse, out=out)
-    return found
+    return scan(x, axis=at, exclusive=exclusive, reverse=reverse, out=out)
 
 
 def cumsum_backward(grad: Any, dim: int | None = None, *, axis: int | None = None) -> Array:
@@ -100,8 +94,7 @@ def cumprod(
     """Returns the products of all elements up to each one along an axis; see `cumsum`."""
     at = one_axis("cumprod", x, dim, axis)
     scan = _product(None if dtype is None else as_dtype(dtype))
-    found: Array = scan(x, axis=at, exclusive=exclusive, reverse=reverse, out=out)
-    return found
+    return scan(x, axis=at, exclusive=exclusive, reverse=reverse, out=out)
 
 
 @lru_cache(maxsize=16)
@@ -128,23 +121,16 @@ def cumprod_backward(
     """Returns the gradient of `cumprod` in its input.
 
     Args:
-        grad: Gradient in the result.
         input: What was multiplied; zeros are no special case.
         dim: Along which axis.
         output: The result; not needed.
-        axis: The same as ``dim``, by NumPy's name.
-
-    Raises:
-        ShapeError: No axis, or one that is not there; shapes that differ.
-        DTypeError: No device arrays of floating numbers.
     """
     at = one_axis("cumprod_backward", input, dim, axis)
     dtype = check_floating("cumprod_backward", "input", input)
     _same_shape("cumprod_backward", "grad", grad, input)
     before = cumprod(input, at, exclusive=True, dtype=value_dtype(dtype, [dtype]))
     scan = _product_gradient(dtype)
-    found: Array = scan(grad, input, before, axis=at, exclusive=True, reverse=True)
-    return found
+    return scan(grad, input, before, axis=at, exclusive=True, reverse=True)
 
 
 # --- extrema -------------------------------------------------------------------------------------
@@ -180,10 +166,6 @@ def cummax(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[
     """Returns (values, indices): the greatest element up to each one, and where along the axis.
 
     As `torch.cummax`: of equal elements the last one counts, and a NaN is greater than any number.
-
-    Raises:
-        ShapeError: No axis, or one that is not there.
-        DTypeError: No device array.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -242,11 +224,6 @@ def cummax_backward(
         input: What the extrema are of.
         indices: As `cummax` returned them.
         dim: Along which axis.
-        axis: The same by NumPy's name.
-
-    Raises:
-        ShapeError: No axis, or one that is not there; shapes that differ.
-        DTypeError: No device arrays, or a gradient that is no floating number.
     """
     at = one_axis("cummax_backward", input, dim, axis)
     dtype = check_floating("cummax_backward", "grad", grad)
@@ -254,8 +231,7 @@ def cummax_backward(
     _same_shape("cummax_backward", "indices", indices, input)
     if indices.dtype.kind not in "iu":
         raise DTypeError(f"cummax_backward: indices are {indices.dtype}, expected integers")
-    found: Array = _runs(dtype)(grad, indices, axis=at, reverse=True)
-    return found
+    return _runs(dtype)(grad, indices, axis=at, reverse=True)
 
 
 cummin_backward = cummax_backward
@@ -289,16 +265,10 @@ _logcumsumexp = Scan("", **_LOGSUMEXP)
 def logcumsumexp(
     x: Any, dim: int | None = None, *, axis: int | None = None, out: Any = None
 ) -> Array:
-    """Returns log Σ exp(x) of all elements up to each one along an axis, without overflow.
-
-    Raises:
-        ShapeError: No axis, or one that is not there.
-        DTypeError: No device array of floating numbers.
-    """
+    """Returns log Σ exp(x) of all elements up to each one along an axis, without overflow."""
     at = one_axis("logcumsumexp", x, dim, axis)
     check_floating("logcumsumexp", "x", x)
-    found: Array = _logcumsumexp(x, axis=at, out=out)
-    return found
+    return _logcumsumexp(x, axis=at, out=out)
 
 
 @lru_cache(maxsize=4)
@@ -338,15 +308,9 @@ def logcumsumexp_backward(
     """Returns the gradient of `logcumsumexp` in its input.
 
     Args:
-        grad: Gradient in the result.
         input: The array.
         result: What `logcumsumexp` returned, whose shape alone is looked at: sums are found again.
         dim: Along which axis.
-        axis: The same by NumPy's name.
-
-    Raises:
-        ShapeError: No axis, or one that is not there; shapes that differ.
-        DTypeError: No device arrays of floating numbers.
     """
     at = one_axis("logcumsumexp_backward", input, dim, axis)
     for label, array in {"grad": grad, "input": input, "result": result}.items():
@@ -354,8 +318,7 @@ def logcumsumexp_backward(
         _same_shape("logcumsumexp_backward", label, array, input)
     greatest, sums = _parts(value_dtype(input.dtype, [input.dtype]))(input, axis=at)
     gradient = _logcumsumexp_gradient(input.dtype)
-    found: Array = gradient(grad, input, greatest, sums, axis=at, reverse=True)
-    return found
+    return gradient(grad, input, greatest, sums, axis=at, reverse=True)
 
 
 def _same_shape(what: str, label: str, array: Any, input: Any) -> None:

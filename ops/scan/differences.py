@@ -47,11 +47,6 @@ def diff(
         dim: Along which dimension, the last one by default.
         prepend: An array that comes before x, along that dimension.
         append: One that comes behind.
-        axis: The same as ``dim``, by NumPy's name.
-
-    Raises:
-        ShapeError: A negative n, an array of no dimensions, a dimension out of bounds.
-        DTypeError: No device array.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -115,8 +110,7 @@ def _earlier(x: Any, at: int) -> Array:
 
 def _cut(x: Any, at: int, part: slice) -> Array:
     where = (*(slice(None),) * at, part)
-    found: Array = x[where]
-    return found
+    return x[where]
 
 
 _EVEN = "y0 = ((typeof_y0)x0 + (typeof_y0)x1) * w0;"
@@ -151,14 +145,9 @@ def trapezoid(
         x: Where they are: of y's shape, or one line for all; ``dx`` apart where left out.
         dx: Their distance.
         dim: The dimension, the last one by default.
-        axis: The same, by NumPy's name.
 
     Returns:
         An array without that dimension; of integers in float32.
-
-    Raises:
-        ShapeError: Both x and dx, a dimension out of bounds, another number of places than heights.
-        DTypeError: No device arrays.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -167,8 +156,7 @@ def trapezoid(
         8.0
     """
     text, given, at = _points("trapezoid", y, x, dx, dim, axis)
-    result: Array = _AREA[text](*given, axis=at)
-    return result
+    return _AREA[text](*given, axis=at)
 
 
 @operator(wrt="y x")
@@ -177,8 +165,7 @@ def cumulative_trapezoid(
 ) -> Array:
     """Returns the areas up to every point but the first; see `trapezoid`."""
     text, given, at = _points("cumulative_trapezoid", y, x, dx, dim, axis)
-    result: Array = _AREAS[text](*given, axis=at)
-    return result
+    return _AREAS[text](*given, axis=at)
 
 
 def _widened(x: Any) -> Any:
@@ -189,8 +176,7 @@ def _widened(x: Any) -> Any:
 
 def _whole_area(y: Any, x: Any = None, *, dx: Any = 1, dim: Any = None, axis: Any = None) -> Array:
     text, given, at = _points("trapezoid", _widened(y), _widened(x), dx, dim, axis)
-    result: Array = _AREA[text](*given, axis=at)
-    return result
+    return _AREA[text](*given, axis=at)
 
 
 def _areas_so_far(

@@ -41,11 +41,6 @@ def median(
         x: An array.
         dim: Along which axis; None for all elements.
         keepdim: Whether the axis stays, with size 1.
-        axis: The same as ``dim``, by NumPy's name.
-
-    Raises:
-        ShapeError: No elements, or an axis that is not there.
-        DTypeError: No device array.
     """
     dtype_of("median", "x", x)
     everything = dim is None and axis is None
@@ -85,12 +80,7 @@ def nanmedian(
 def nanmedian(
     x: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None
 ) -> Array | tuple[Array, Array]:
-    """Returns the median of what is no NaN; see `median`. It is NaN where there is nothing else.
-
-    Raises:
-        ShapeError: No elements, or an axis that is not there.
-        DTypeError: No device array.
-    """
+    """Returns the median of what is no NaN; see `median`. It is NaN where there is nothing else."""
     what = "nanmedian"
     if dtype_of(what, "x", x).kind in "biu":
         return median(x, dim, keepdim, axis=axis)
@@ -155,11 +145,6 @@ def mode(
         x: An array.
         dim: Along which axis.
         keepdim: Whether the axis stays, with size 1.
-        axis: The same as ``dim``, by NumPy's name.
-
-    Raises:
-        ShapeError: No elements, or an axis that is not there.
-        DTypeError: No device array.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -214,11 +199,6 @@ def quantile(
         dim: Along which axis; None for all elements.
         keepdim: Whether the axis stays, with size 1.
         interpolation: linear, lower, higher, nearest or midpoint.
-        axis: The same as ``dim``, by NumPy's name.
-
-    Raises:
-        ShapeError: No elements, a number outside, an axis that is not there.
-        DTypeError: No device array of floating numbers.
     """
     return _quantile("quantile", x, q, dim, keepdim, interpolation, axis)
 
@@ -233,11 +213,7 @@ def nanquantile(
     interpolation: str = "linear",
     axis: int | None = None,
 ) -> Array:
-    """Returns quantiles of what is no NaN; see `quantile`. NaN where there is nothing else.
-
-    Raises:
-        ShapeError, DTypeError: As there.
-    """
+    """Returns quantiles of what is no NaN; see `quantile`. NaN where there is nothing else."""
     return _quantile("nanquantile", x, q, dim, keepdim, interpolation, axis)
 
 

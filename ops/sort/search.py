@@ -177,10 +177,6 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Array:
         x: A line of integers, none of them negative.
         weights: Of each of them.
         minlength: The least length of the result.
-
-    Raises:
-        ShapeError: More than one dimension, a negative number, weights of another shape.
-        DTypeError: No device array of integers.
     """
     what = "bincount"
     if dtype_of(what, "x", x).kind not in "iu":
@@ -218,10 +214,6 @@ def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Array:
 
     Returns:
         A line of ``bins`` numbers in the dtype of ``x``.
-
-    Raises:
-        ShapeError: No intervals, or bounds the wrong way round or not finite.
-        DTypeError: No device array of numbers.
     """
     what = "histc"
     if dtype_of(what, "x", x).kind == "b":
@@ -270,10 +262,6 @@ def histogram(
 
     Returns:
         Arrays of n and n + 1 elements in the dtype of ``x``.
-
-    Raises:
-        ShapeError: No intervals, edges out of order, no such range, another shape of weights.
-        DTypeError: No device array of floating numbers.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -372,9 +360,6 @@ def nonzero(x: Any) -> Array:
 
     The host waits for their number.
 
-    Raises:
-        DTypeError: No device array.
-
     Example:
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops
@@ -391,10 +376,7 @@ def nonzero(x: Any) -> Array:
     steps = [int(np.prod(x.shape[d + 1 :], dtype=np.int64)) for d in range(ndim)]
     lines += [f"if (coord(1) == {d}) place = rest / w{d}; rest %= w{d};" for d in range(ndim)]
     text = "\n".join([*lines, "y0 = place;"])
-    found: Array = kernel(text, "nonzero", _INT64)(
-        numbers, *map(np.int64, steps), shape=(count, ndim)
-    )
-    return found
+    return kernel(text, "nonzero", _INT64)(numbers, *map(np.int64, steps), shape=(count, ndim))
 
 
 @operator(torch="masked_select")
@@ -402,10 +384,6 @@ def masked_select(x: Any, mask: Any) -> Array:
     """Returns the elements of ``x`` where a mask is not zero, a line in C order.
 
     The host waits for their number. The mask and ``x`` broadcast.
-
-    Raises:
-        ShapeError: Shapes that do not broadcast.
-        DTypeError: No device arrays.
     """
     what = "masked_select"
     dtype = dtype_of(what, "x", x)

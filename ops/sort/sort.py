@@ -63,7 +63,6 @@ def sort(
         dim: Along which axis; the last one by default.
         descending: Whether the greatest come first.
         stable: Taken as PyTorch has it; the order of equal elements is always kept.
-        axis: The same as ``dim``, by NumPy's name.
 
     Returns:
         Two arrays of the shape of ``x``; indices are int64.
@@ -121,11 +120,6 @@ def topk(
         dim: Along which axis; the last one by default.
         largest: Whether the greatest are asked for, or the least.
         sorted: Taken as PyTorch has it; they are always sorted.
-        axis: The same as ``dim``, by NumPy's name.
-
-    Raises:
-        ShapeError: More than there are, or an axis that is not there.
-        DTypeError: No device array, or k that is no integer.
     """
     at = one_axis("topk", x, dim, axis, -1)
     length = x.shape[at] if x.ndim else 1
@@ -145,11 +139,6 @@ def sort_backward(
         dim: Along which axis.
         indices: As they were returned: each at most once along the axis.
         sizes: Shape of what was sorted.
-        axis: The same as ``dim``, by NumPy's name.
-
-    Raises:
-        ShapeError: An axis that is not there, shapes that do not fit.
-        DTypeError: No device arrays, or indices that are no integers.
     """
     what = "sort_backward"
     dtype_of(what, "indices", indices)
@@ -189,12 +178,7 @@ def sort_backward(
 def kthvalue(
     x: Any, k: int, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None
 ) -> tuple[Array, Array]:
-    """Returns (value, index) of the k-th least element along an axis, counted from 1.
-
-    Raises:
-        ShapeError: There is no such element, or an axis that is not there.
-        DTypeError: No device array, or k that is no integer.
-    """
+    """Returns (value, index) of the k-th least element along an axis, counted from 1."""
     at = one_axis("kthvalue", x, dim, axis, -1)
     length = x.shape[at] if x.ndim else 1
     if not 1 <= whole("kthvalue", "k", k) <= length:

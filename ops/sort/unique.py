@@ -99,15 +99,10 @@ def unique(
         dim: The axis of the slices; None for elements.
         return_index: Whether to return as well, behind the elements as NumPy does, where each
             occurs first.
-        axis: Another name of ``dim``.
         equal_nan: Whether elements that are NaN are one, as NumPy has it; else each is by itself.
 
     Returns:
         The elements or slices, or a tuple.
-
-    Raises:
-        ShapeError: An axis that is not there or named twice, or slices without elements.
-        DTypeError: No device array.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -222,14 +217,9 @@ def unique_consecutive(
         return_inverse: Whether to return as well which run each element, or slice, is in.
         return_counts: Whether to return as well how long each is.
         dim: The axis of the slices; None for the elements in C order.
-        axis: Another name of ``dim``.
 
     Returns:
         The elements or slices, or a tuple.
-
-    Raises:
-        ShapeError: An axis that is not there or named twice.
-        DTypeError: No device array.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -279,8 +269,7 @@ def _lengths(numbers: Array, count: int) -> Array:
         {FIRST.replace("(coord(0) + 1)", "(coord(0) + 2)")}
         y0 = low - first;
     """
-    found: Array = kernel(text, "unique", _INT64)(numbers, shape=(count,))
-    return found
+    return kernel(text, "unique", _INT64)(numbers, shape=(count,))
 
 
 def _slices(x: Any, axis: int) -> Array:
@@ -319,5 +308,4 @@ def _ranks(lines: Any) -> Array:
     """
     steps = cumsum(kernel(text, "unique_steps", _INT64)(values, shape=values.shape), 1)
     _, back = sort(order, 1)
-    found: Array = kernel("y0 = at_x1(coord(0), x0);", "unique_ranks", _INT64)(back, steps)
-    return found
+    return kernel("y0 = at_x1(coord(0), x0);", "unique_ranks", _INT64)(back, steps)

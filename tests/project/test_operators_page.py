@@ -163,3 +163,12 @@ def test_page_is_what_the_code_says(nothing_is_built, request):
     if request.config.getoption("--update-golden"):
         PAGE.write_text(page, encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8") == page, "run again with --update-golden"
+
+
+def test_what_all_operators_share_is_said_by_all():
+    doc = inspect.getdoc(ops.cdist_backward)
+    assert "\n    grad: Of the result.\n    x1: As in `cdist`.\n" in doc
+    doc = inspect.getdoc(ops.cumsum)
+    assert (
+        doc.index("    dim: ") < doc.index("    axis: The same as ``dim``") < doc.index("    out:")
+    )

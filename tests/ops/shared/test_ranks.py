@@ -51,3 +51,8 @@ def test_a_list_of_arguments_names_all_of_them(name):
     if "\nArgs:\n" in doc:
         told = re.findall(r"^    \**(\w+)(?: \(.*\))?:", doc.partition("\nArgs:\n")[2], re.M)
         assert set(inspect.signature(FUNCTIONS[name]).parameters) <= set(told)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_docstring_says_what_is_raised(name):
+    assert "\n\nRaises:\n    " in inspect.getdoc(FUNCTIONS[name])
