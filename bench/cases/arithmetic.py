@@ -159,7 +159,7 @@ class Conv:
             found = _DIRECT.conv2d_weight(x, self.weight_shape, w, **self.options)
         else:
             y = sum(more, start=_DIRECT.conv2d(x, w, **self.options))
-            found = np.clip(y, *ACTIVATIONS[self.layer.activation][1:]) if self.followed else y
+            found = np.clip(y, *ACTIVATIONS[self.layer.activation]) if self.followed else y
         return np.asarray(found)
 
     def algorithm(self, data: Data, call: Call) -> dict[str, str]:

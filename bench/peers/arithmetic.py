@@ -15,14 +15,14 @@ from clprim.tune.networks import ACTIVATIONS
 _SNIPPETS = {
     (False, ""): None,
     (True, ""): "y0 += x0;",
-    (False, "relu"): "y0 = max(y0, 0);",
-    (True, "relu"): "y0 = max(y0 + x0, 0);",
-    (False, "relu6"): "y0 = clamp(y0, 0, 6);",
+    (False, "ReLU"): "y0 = max(y0, 0);",
+    (True, "ReLU"): "y0 = max(y0 + x0, 0);",
+    (False, "ReLU6"): "y0 = clamp(y0, 0, 6);",
 }
 _POST: dict[str, tuple[str, list[float]]] = {
     "": ("none", []),
-    "relu": ("relu", []),
-    "relu6": ("hardtanh", [0.0, 6.0]),
+    "ReLU": ("relu", []),
+    "ReLU6": ("hardtanh", [0.0, 6.0]),
 }
 
 # --- clprim: results into memory that is there, weights that stay packed beforehand --------------
@@ -108,7 +108,7 @@ def _torch_followed(job: Any, data: Data, place: str = "cpu") -> Call:
 
     x, w, bias, *summand = data.tensors(place)
     bias, options = bias.reshape(-1), job.options
-    conv2d, clip = torch.nn.functional.conv2d, ACTIVATIONS[job.layer.activation][1:]
+    conv2d, clip = torch.nn.functional.conv2d, ACTIVATIONS[job.layer.activation]
     clips = bool(job.layer.activation)
 
     def run() -> Any:

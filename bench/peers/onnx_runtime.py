@@ -14,8 +14,8 @@ from bench.case import Call, Data, Host
 _BLOCKED = "com.microsoft.nchwc"
 _ACTIVATIONS: dict[str, dict[str, Any]] = {
     "": {},
-    "relu": {"activation": "Relu"},
-    "relu6": {"activation": "Clip", "activation_params": [0.0, 6.0]},
+    "ReLU": {"activation": "Relu"},
+    "ReLU6": {"activation": "Clip", "activation_params": [0.0, 6.0]},
 }
 
 

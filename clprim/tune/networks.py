@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-#: What follows layers: for titles, and the least and the greatest result.
-ACTIVATIONS: dict[str, tuple[str, float, float]] = {
-    "": ("", -math.inf, math.inf),
-    "relu": (", ReLU", 0, math.inf),
-    "relu6": (", ReLU6", 0, 6),
+#: What follows layers: the least and the greatest result.
+ACTIVATIONS: dict[str, tuple[float, float]] = {
+    "": (-math.inf, math.inf),
+    "ReLU": (0, math.inf),
+    "ReLU6": (0, 6),
 }
 
 
@@ -49,7 +49,7 @@ class Layer:
         groups = f" groups {self.groups}" if self.groups > 1 else ""
         dilation = f" dilation {self.dilation}" if self.dilation > 1 else ""
         kernel = f"{self.kernel}×{self.kernel}{stride}{dilation}"
-        follows = f"{', sum' if self.adds else ''}{ACTIVATIONS[self.activation][0]}"
+        follows = f"{', sum' * self.adds}{', ' * bool(self.activation)}{self.activation}"
         return f"{self.channels}→{self.filters} {kernel}{groups} of {self.size}²{follows}"
 
     def flops(self, batch: int) -> int:
@@ -98,15 +98,15 @@ def _distinct(layers: Iterable[Layer]) -> tuple[Layer, ...]:
 # downsampling block is at its 3×3 layer, as in the version that everyone trains and measures
 # ("v1.5"; the paper has it at the 1×1 layer before).
 def _resnet50() -> tuple[Layer, ...]:
-    layers = [Layer(3, 64, 7, 224, stride=2, padding=3, activation="relu")]
+    layers = [Layer(3, 64, 7, 224, stride=2, padding=3, activation="ReLU")]
     channels = 64
     for middle, size, blocks in ((64, 56, 3), (128, 28, 4), (256, 14, 6), (512, 7, 3)):
         for block in range(blocks):
             stride = 1 if block or middle == 64 else 2
             layers += [
-                _one(channels, middle, size * stride, activation="relu"),
-                _three(middle, middle, size * stride, stride=stride, activation="relu"),
-                _one(middle, 4 * middle, size, adds=True, activation="relu"),
+                _one(channels, middle, size * stride, activation="ReLU"),
+                _three(middle, middle, size * stride, stride=stride, activation="ReLU"),
+                _one(middle, 4 * middle, size, adds=True, activation="ReLU"),
             ]
             if not block:
                 layers.append(_one(channels, 4 * middle, size * stride, stride=stride))
@@ -187,17 +187,17 @@ _MOBILENET = (
 # Sandler and others: MobileNetV2, 2018, table 2: t, c, n, s line by line, but for the depthwise
 # layers.
 def _mobilenet_v2() -> tuple[Layer, ...]:
-    layers = [_three(3, 32, 224, stride=2, activation="relu6")]
+    layers = [_three(3, 32, 224, stride=2, activation="ReLU6")]
     channels, size = 32, 112
     stages = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1))
     for expansion, filters, blocks, first in (*stages, (6, 160, 3, 2), (6, 320, 1, 1)):
         for block in range(blocks):
             if expansion > 1:
-                layers.append(_one(channels, expansion * channels, size, activation="relu6"))
+                layers.append(_one(channels, expansion * channels, size, activation="ReLU6"))
             size //= 1 if block else first
             layers.append(_one(expansion * channels, filters, size, adds=block > 0))
             channels = filters
-    return (*layers, _one(320, 1280, 7, activation="relu6"))
+    return (*layers, _one(320, 1280, 7, activation="ReLU6"))
 
 
 #: By the name that ``--network`` takes.

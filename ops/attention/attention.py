@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 from functools import lru_cache
-from typing import Any, Literal, overload
+from typing import Any
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.errors import DTypeError, ShapeError
@@ -153,28 +153,7 @@ def _as(array: Any, dtype: Any) -> Any:
     return array if array.dtype == dtype else _converter(dtype)(array)
 
 
-@overload
 def scaled_dot_product_attention_backward(
-    grad: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    out: Any,
-    logsumexp: Any,
-    dropout_p: float = ...,
-    is_causal: bool = ...,
-    *,
-    attn_mask: Any = ...,
-    scale: float | None = ...,
-    enable_gqa: bool = ...,
-    state: State | None = ...,
-    mask_gradient: Literal[False] = ...,
-) -> tuple[Array, Array, Array]: ...
-@overload
-def scaled_dot_product_attention_backward(
-    *args: Any, mask_gradient: Literal[True], **options: Any
-) -> tuple[Array, Array, Array, Array]: ...
-def scaled_dot_product_attention_backward(  # type: ignore[misc]
     grad: Any,
     query: Any,
     key: Any,
@@ -189,7 +168,7 @@ def scaled_dot_product_attention_backward(  # type: ignore[misc]
     enable_gqa: bool = False,
     state: State | None = None,
     mask_gradient: bool = False,
-) -> tuple[Array, Array, Array] | tuple[Array, Array, Array, Array]:
+) -> tuple[Array, ...]:
     """Returns the gradients of `scaled_dot_product_attention` in query, key, value and mask.
 
     Args:

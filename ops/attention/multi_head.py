@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from clprim.ops.registry import operator
 from clprim.ops.shape.join import cat
 from clprim.ops.shape.pad import pad
 from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.flags import saving
 from clprim.ops.shared.strings import kernel
 from clprim.runtime.randomness import State
 
@@ -78,42 +79,11 @@ class SavedHeads:
     batched: bool
 
 
-@overload
-def multi_head_attention_forward(
-    query: Any,
-    key: Any,
-    value: Any,
-    embed_dim_to_check: int,
-    num_heads: int,
-    in_proj_weight: Any,
-    in_proj_bias: Any,
-    bias_k: Any,
-    bias_v: Any,
-    add_zero_attn: bool,
-    dropout_p: float,
-    out_proj_weight: Any,
-    out_proj_bias: Any,
-    training: bool = ...,
-    key_padding_mask: Any = ...,
-    need_weights: bool = ...,
-    attn_mask: Any = ...,
-    use_separate_proj_weight: bool = ...,
-    q_proj_weight: Any = ...,
-    k_proj_weight: Any = ...,
-    v_proj_weight: Any = ...,
-    average_attn_weights: bool = ...,
-    is_causal: bool = ...,
-    *,
-    return_saved: Literal[False] = ...,
-) -> tuple[Array, Array | None]: ...
-@overload
-def multi_head_attention_forward(
-    *args: Any, return_saved: Literal[True], **options: Any
-) -> tuple[Array, Array | None, SavedHeads]: ...
-@operator(  # type: ignore[misc]
+@operator(
     gradient="`multi_head_attention_backward`",
     sample="*[x[..., 0]] * 3, 4, 2, empty((12, 4)), *[None] * 3, False, 0.0, empty((4, 4)), None",
 )
+@saving(tuple[Array, Array | None], tuple[Array, Array | None, SavedHeads])
 def multi_head_attention_forward(
     query: Any,
     key: Any,
@@ -140,7 +110,7 @@ def multi_head_attention_forward(
     is_causal: bool = False,
     *,
     return_saved: bool = False,
-) -> tuple[Array, Array | None] | tuple[Array, Array | None, SavedHeads]:
+) -> Any:
     """Returns what `torch.nn.MultiheadAttention` computes: projections, attention, a projection.
 
     Args:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, overload
+from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError
 from clprim.ops.elementwise.operators import leaky_relu, leaky_relu_backward
-from clprim.ops.random.dropout import channel_factors, probability, stateful
+from clprim.ops.random.dropout import channel_factors, probability
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, check_shape, real
+from clprim.ops.shared.flags import drawing
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state
 
@@ -27,7 +28,7 @@ _rrelu_slope = Pointwise(
 
 
 @operator()
-@stateful
+@drawing
 def alpha_dropout(
     x: Any, p: float = 0.5, training: bool = False, *, return_state: bool = False
 ) -> Array | tuple[Array, State | None]:
@@ -75,7 +76,7 @@ def alpha_dropout_backward(grad: Any, state: State | None, p: float = 0.5) -> Ar
 
 
 @operator()
-@stateful
+@drawing
 def feature_alpha_dropout(
     x: Any, p: float = 0.5, training: bool = False, *, return_state: bool = False
 ) -> Array | tuple[Array, State | None]:
@@ -124,20 +125,8 @@ def _scale(p: float) -> float:
     return 1 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p)) if p < 1 else 0.0
 
 
-@overload
-def rrelu(
-    x: Any,
-    lower: float = ...,
-    upper: float = ...,
-    training: bool = ...,
-    *,
-    return_state: Literal[False] = ...,
-) -> Array: ...
-@overload
-def rrelu(
-    *args: Any, return_state: Literal[True], **options: Any
-) -> tuple[Array, State | None]: ...
-@operator()  # type: ignore[misc]
+@operator()
+@drawing
 def rrelu(
     x: Any,
     lower: float = 1 / 8,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, Protocol, cast, overload
+from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, real
+from clprim.ops.shared.flags import drawing
 from clprim.ops.shared.ranks import of_rank, rank_of
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state
@@ -19,26 +19,8 @@ _factors = Pointwise("(void)x0; y0 = rand() < w0 ? 0 : w1;", name="dropout_chann
 _times = Pointwise("y0 = x1 == 0 ? 0 : x0 * x1;", name="dropout_channels")
 
 
-class Dropout(Protocol):
-    """What `dropout` is to a type checker: its result depends on ``return_state``."""
-
-    @overload
-    def __call__(
-        self, x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[False] = ...
-    ) -> Array: ...
-    @overload
-    def __call__(
-        self, x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
-    ) -> tuple[Array, State | None]: ...
-
-
-def stateful(function: Callable[..., Array | tuple[Array, State | None]]) -> Dropout:
-    """Returns the function, with the types that `Dropout` has."""
-    return cast("Dropout", function)
-
-
 @operator()
-@stateful
+@drawing
 def dropout(
     x: Any, p: float = 0.5, training: bool = True, *, return_state: bool = False
 ) -> Array | tuple[Array, State | None]:
@@ -122,9 +104,9 @@ def _channels_back(what: str, grad: Any, state: State | None, p: float = 0.5) ->
     return found
 
 
-dropout1d = stateful(of_rank(_channels, "dropout1d", sample="x[:, 0]"))
-dropout2d = stateful(of_rank(_channels, "dropout2d"))
-dropout3d = stateful(of_rank(_channels, "dropout3d"))
+dropout1d = drawing(of_rank(_channels, "dropout1d", sample="x[:, 0]"))
+dropout2d = drawing(of_rank(_channels, "dropout2d"))
+dropout3d = drawing(of_rank(_channels, "dropout3d"))
 dropout1d_backward = of_rank(_channels_back, "dropout1d_backward")
 dropout2d_backward = of_rank(_channels_back, "dropout2d_backward")
 dropout3d_backward = of_rank(_channels_back, "dropout3d_backward")

@@ -16,16 +16,13 @@ from clprim.primitives.pointwise import Pointwise
 
 #: Activations: a string, the defaults of its numbers, and what no one sets.
 ACTIVATIONS: dict[str, tuple[str, tuple[float, ...], tuple[float, ...]]] = {
-    "sigmoid": (ROWS["sigmoid"].text(), (), ()),
-    "tanh": (ROWS["tanh"].text(), (), ()),
-    "relu": (ROWS["relu"].text(), (), ()),
+    **{name: (ROWS[name].text(), (), ()) for name in ("sigmoid", "tanh", "relu", "softsign")},
     "affine": ("y0 = w0 * x0 + w1;", (1.0, 0.0), ()),
     "leakyrelu": (ROWS["leaky_relu"].text(), (0.01,), ()),
     "thresholdedrelu": (ROWS["threshold"].text(), (1.0,), (0.0,)),
     "scaledtanh": (f"x0 = w1 * x0; {ROWS['tanh'].text()} y0 = w0 * y0;", (1.0, 1.0), ()),
     "hardsigmoid": (ROWS["hardsigmoid.of"].text(), (0.2, 0.5), ()),
     "elu": (ROWS["elu"].text(), (1.0,), ()),
-    "softsign": (ROWS["softsign"].text(), (), ()),
     "softplus": (ROWS["softplus"].text(), (), (1.0, math.inf)),
 }
 #: A string, and its numbers.
@@ -143,6 +140,8 @@ CELLS = {
     "tanh": _of("rnn", "n", "tanh"),
     "relu": _of("rnn", "n", "relu"),
 }
+#: Of plain layers.
+PLAIN = [name for name, cell in CELLS.items() if cell.kind == "rnn"]
 # PyTorch's, where that of the string is another.
 _BY_HAND = {"relu": "gx0 = x0 + x1 <= 0 ? 0 : gy0;"}
 # What gradients are wanted of. A gate of the input and of the state are added, but one of gru's.

@@ -184,8 +184,8 @@ class Layers:
         wide = rows.reshape(self.length, self.batch, rows.shape[1])
         return wide.transpose(1, 0, 2) if self.batch_first else wide
 
-    def run(self, dropout: float, *, save: bool) -> tuple[Array, list[Array], Saved | None]:
-        """Runs all layers, and returns the output, the last states and what a gradient needs."""
+    def run(self, dropout: float, *, save: bool) -> tuple[Any, ...]:
+        """Runs all layers, and returns the output, last states and, to save, a gradient's needs."""
         if not 0 <= dropout <= 1:
             raise ShapeError(f"{self.what}: dropout={dropout} is no probability: expected 0 to 1")
         x = self.input
@@ -216,8 +216,8 @@ class Layers:
                 if line is not None:
                     lines.append(line)
             x = output
-        saved = Saved(self, tuple(lines), tuple(dropped), dropout) if save else None
-        return self.as_given(x), last, saved
+        saved = (Saved(self, tuple(lines), tuple(dropped), dropout),) if save else ()
+        return self.as_given(x), *last, *saved
 
 
 def run_line(

@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError, quoted
+from clprim.ops.recurrent.cells import PLAIN
 from clprim.ops.recurrent.layers import Form, Layers, Saved
 from clprim.ops.registry import operator
+from clprim.ops.shared.flags import saving
 
 
-@overload
-def lstm(
-    input: Any,
-    hx: Sequence[Any],
-    params: Sequence[Any],
-    has_biases: bool = ...,
-    num_layers: int = ...,
-    dropout: float = ...,
-    train: bool = ...,
-    bidirectional: bool = ...,
-    batch_first: bool = ...,
-    *,
-    batch_sizes: Sequence[int] | None = ...,
-    return_saved: Literal[False] = ...,
-) -> tuple[Array, Array, Array]: ...
-@overload
-def lstm(
-    *args: Any, return_saved: Literal[True], **options: Any
-) -> tuple[Array, Array, Array, Saved]: ...
-@operator(  # type: ignore[misc]
+@operator(
     autocast="lower lstm.input gru.input rnn_tanh.input rnn_relu.input "
     "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"
 )
+@saving(tuple[Array, Array, Array], tuple[Array, Array, Array, Saved])
 def lstm(
     input: Any,
     hx: Sequence[Any],
@@ -47,7 +31,7 @@ def lstm(
     *,
     batch_sizes: Sequence[int] | None = None,
     return_saved: bool = False,
-) -> tuple[Array, Array, Array] | tuple[Array, Array, Array, Saved]:
+) -> Any:
     """Returns (output, h_n, c_n) of a long short-term memory, as `torch.lstm` does.
 
     Args:
@@ -70,28 +54,11 @@ def lstm(
         raise ShapeError("lstm: hx: expected (h_0, c_0)")
     form = Form(has_biases, num_layers, bidirectional, batch_first, batch_sizes)
     layers = Layers("lstm", "lstm", input, tuple(hx), params, form)
-    output, (h, c), saved = layers.run(dropout if train else 0.0, save=return_saved)
-    return (output, h, c, saved) if saved is not None else (output, h, c)
+    return layers.run(dropout if train else 0.0, save=return_saved)
 
 
-@overload
-def gru(
-    input: Any,
-    hx: Any,
-    params: Sequence[Any],
-    has_biases: bool = ...,
-    num_layers: int = ...,
-    dropout: float = ...,
-    train: bool = ...,
-    bidirectional: bool = ...,
-    batch_first: bool = ...,
-    *,
-    batch_sizes: Sequence[int] | None = ...,
-    return_saved: Literal[False] = ...,
-) -> tuple[Array, Array]: ...
-@overload
-def gru(*args: Any, return_saved: Literal[True], **options: Any) -> tuple[Array, Array, Saved]: ...
-@operator()  # type: ignore[misc]
+@operator()
+@saving(tuple[Array, Array], tuple[Array, Array, Saved])
 def gru(
     input: Any,
     hx: Any,
@@ -105,33 +72,15 @@ def gru(
     *,
     batch_sizes: Sequence[int] | None = None,
     return_saved: bool = False,
-) -> tuple[Array, Array] | tuple[Array, Array, Saved]:
+) -> Any:
     """Returns (output, h_n) of gated recurrent units, as `torch.gru` does; see `lstm`."""
     form = Form(has_biases, num_layers, bidirectional, batch_first, batch_sizes)
     layers = Layers("gru", "gru", input, (hx,), params, form)
-    output, (h,), saved = layers.run(dropout if train else 0.0, save=return_saved)
-    return (output, h, saved) if saved is not None else (output, h)
+    return layers.run(dropout if train else 0.0, save=return_saved)
 
 
-@overload
-def rnn(
-    input: Any,
-    hx: Any,
-    params: Sequence[Any],
-    has_biases: bool = ...,
-    num_layers: int = ...,
-    dropout: float = ...,
-    train: bool = ...,
-    bidirectional: bool = ...,
-    batch_first: bool = ...,
-    *,
-    nonlinearity: str = ...,
-    batch_sizes: Sequence[int] | None = ...,
-    return_saved: Literal[False] = ...,
-) -> tuple[Array, Array]: ...
-@overload
-def rnn(*args: Any, return_saved: Literal[True], **options: Any) -> tuple[Array, Array, Saved]: ...
-@operator()  # type: ignore[misc]
+@operator()
+@saving(tuple[Array, Array], tuple[Array, Array, Saved])
 def rnn(
     input: Any,
     hx: Any,
@@ -146,14 +95,14 @@ def rnn(
     nonlinearity: str = "tanh",
     batch_sizes: Sequence[int] | None = None,
     return_saved: bool = False,
-) -> tuple[Array, Array] | tuple[Array, Array, Saved]:
+) -> Any:
     """Returns (output, h_n) of plain recurrent layers, as `torch.rnn_tanh` and `rnn_relu` do.
 
     Args and errors are those of `lstm`; ``nonlinearity`` is tanh or relu.
     """
-    if nonlinearity not in ("tanh", "relu"):
-        raise ShapeError(f"rnn: nonlinearity={quoted(nonlinearity)}: expected 'tanh' or 'relu'")
+    if nonlinearity not in PLAIN:
+        expected = " or ".join(map(repr, PLAIN))
+        raise ShapeError(f"rnn: nonlinearity={quoted(nonlinearity)}: expected {expected}")
     form = Form(has_biases, num_layers, bidirectional, batch_first, batch_sizes)
     layers = Layers("rnn", nonlinearity, input, (hx,), params, form)
-    output, (h,), saved = layers.run(dropout if train else 0.0, save=return_saved)
-    return (output, h, saved) if saved is not None else (output, h)
+    return layers.run(dropout if train else 0.0, save=return_saved)

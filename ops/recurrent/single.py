@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, cast, overload
+from typing import Any
 
 from clprim.arrays.array import Array, new_dense
 from clprim.arrays.creation import zeros
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.product.matmul import matmul
-from clprim.ops.recurrent.cells import CELLS, step_back, step_of
+from clprim.ops.recurrent.cells import CELLS, PLAIN, step_back, step_of
 from clprim.ops.reduction.reduce import sum as add_up
-from clprim.ops.registry import add, operator
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_dtype, check_shape, dtype_of
-from clprim.ops.shared.made import made
+from clprim.ops.shared.flags import saving
 
 Params = tuple[Array, Array, Array | None, Array | None]
 
@@ -43,22 +43,8 @@ class SavedStep:
     own: Array
 
 
-@overload
-def lstm_cell(
-    input: Any,
-    hx: Sequence[Any],
-    w_ih: Any,
-    w_hh: Any,
-    b_ih: Any = ...,
-    b_hh: Any = ...,
-    *,
-    return_saved: Literal[False] = ...,
-) -> tuple[Array, Array]: ...
-@overload
-def lstm_cell(
-    *args: Any, return_saved: Literal[True], **options: Any
-) -> tuple[Array, Array, SavedStep]: ...
-@operator(sample="*cell(8, pair=True)")  # type: ignore[misc]
+@operator(sample="*cell(8, pair=True)")
+@saving(tuple[Array, Array], tuple[Array, Array, SavedStep])
 def lstm_cell(
     input: Any,
     hx: Sequence[Any],
@@ -68,7 +54,7 @@ def lstm_cell(
     b_hh: Any = None,
     *,
     return_saved: bool = False,
-) -> tuple[Array, Array] | tuple[Array, Array, SavedStep]:
+) -> Any:
     """Returns (h, c) after one step of a long short-term memory, as `torch.lstm_cell` does.
 
     Args:
@@ -91,54 +77,71 @@ def lstm_cell(
     if not isinstance(hx, tuple | list) or len(hx) != 2:
         given = f"{len(hx)} of them" if isinstance(hx, tuple | list) else type(hx).__name__
         raise ShapeError(f"lstm_cell: hx: expected (h, c), a tuple or list of two, got {given}")
-    (h, c), saved = _step("lstm_cell", "lstm", input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
+    (h, c), saved = _step("lstm_cell", input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
     return (h, c, saved) if return_saved else (h, c)
 
 
-class Cell(Protocol):
-    """What `gru_cell` is to a type checker: a state, or with ``return_saved=True`` a pair."""
+@operator(sample="*cell(6)")
+@saving(Array, tuple[Array, SavedStep])
+def gru_cell(
+    input: Any,
+    hx: Any,
+    w_ih: Any,
+    w_hh: Any,
+    b_ih: Any = None,
+    b_hh: Any = None,
+    *,
+    return_saved: bool = False,
+) -> Any:
+    """Returns h after one step of a gated recurrent unit, as `torch.gru_cell` does.
 
-    @overload
-    def __call__(
-        self,
-        input: Any,
-        hx: Any,
-        w_ih: Any,
-        w_hh: Any,
-        b_ih: Any = ...,
-        b_hh: Any = ...,
-        *,
-        return_saved: Literal[False] = ...,
-    ) -> Array: ...
-
-    @overload
-    def __call__(
-        self, *args: Any, return_saved: Literal[True], **options: Any
-    ) -> tuple[Array, SavedStep]: ...
+    See `lstm_cell`; there are 3 gates: reset, update and the new value.
+    """
+    return _one("gru_cell", return_saved, input, (hx,), w_ih, w_hh, b_ih, b_hh)
 
 
-Stepped = Array | tuple[Array, SavedStep]
+@operator(sample="*cell(2)")
+@saving(Array, tuple[Array, SavedStep])
+def rnn_tanh_cell(
+    input: Any,
+    hx: Any,
+    w_ih: Any,
+    w_hh: Any,
+    b_ih: Any = None,
+    b_hh: Any = None,
+    *,
+    return_saved: bool = False,
+) -> Any:
+    """Returns tanh(w_ih · input + b_ih + w_hh · h + b_hh), as `torch.rnn_tanh_cell` does.
+
+    See `lstm_cell`; weights have H rows.
+    """
+    return _one("rnn_tanh_cell", return_saved, input, (hx,), w_ih, w_hh, b_ih, b_hh)
 
 
-def _cell_of(name: str, kind: str, sample: str, doc: str) -> Cell:
-    """Returns the step of a cell that has one state."""
-    signature = """(
-        input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None,
-        *, return_saved: bool = False,
-    ) -> Stepped"""
-    call = f"one({name!r}, {kind!r}, return_saved, input, (hx,), w_ih, w_hh, b_ih, b_hh)"
-    function = made(name, signature, call, __name__, doc, {"one": _one})
-    add(name, function, sample=sample)
-    return cast("Cell", function)
+@operator(sample="*cell(2)")
+@saving(Array, tuple[Array, SavedStep])
+def rnn_relu_cell(
+    input: Any,
+    hx: Any,
+    w_ih: Any,
+    w_hh: Any,
+    b_ih: Any = None,
+    b_hh: Any = None,
+    *,
+    return_saved: bool = False,
+) -> Any:
+    """Returns what `rnn_tanh_cell` does with max(·, 0) for tanh, as `torch.rnn_relu_cell`."""
+    return _one("rnn_relu_cell", return_saved, input, (hx,), w_ih, w_hh, b_ih, b_hh)
 
 
-def _one(what: str, kind: str, return_saved: bool, *given: Any) -> Stepped:
-    h, saved = _step(what, kind, *given)
+def _one(what: str, return_saved: bool, *given: Any) -> Any:
+    h, saved = _step(what, *given)
     return (h, saved) if return_saved else h
 
 
 def _step(
-    what: str, kind: str, input: Any, states: tuple[Any, ...], w_ih: Any, w_hh: Any, *biases: Any
+    what: str, input: Any, states: tuple[Any, ...], w_ih: Any, w_hh: Any, *biases: Any
 ) -> tuple[Any, SavedStep]:
     dtype = dtype_of(what, "input", input)
     labels = ["hx"] if len(states) == 1 else ["hx[0]", "hx[1]"]
@@ -151,6 +154,7 @@ def _step(
             f"{states[0].shape}"
         )
     (rows, features), hidden = input.shape, states[0].shape[1]
+    kind = what.removeprefix("rnn_").removesuffix("_cell")
     cell = CELLS[kind]
     height = cell.count * hidden
     wanted = [
@@ -170,32 +174,6 @@ def _step(
     given = tuple(bias is not None for bias in biases)
     saved = SavedStep(what, kind, input, states, (w_ih, w_hh), (given[0], given[1]), *products)
     return step_of(cell, dtype)(*gates, *_kept(saved)), saved
-
-
-gru_cell = _cell_of(
-    "gru_cell",
-    "gru",
-    "*cell(6)",
-    """Returns h after one step of a gated recurrent unit, as `torch.gru_cell` does.
-
-See `lstm_cell`; there are 3 gates: reset, update and the new value.
-""",
-)
-rnn_tanh_cell = _cell_of(
-    "rnn_tanh_cell",
-    "tanh",
-    "*cell(2)",
-    """Returns tanh(w_ih · input + b_ih + w_hh · h + b_hh), as `torch.rnn_tanh_cell` does.
-
-See `lstm_cell`; weights have H rows.
-""",
-)
-rnn_relu_cell = _cell_of(
-    "rnn_relu_cell",
-    "relu",
-    "*cell(2)",
-    "Returns what `rnn_tanh_cell` does with max(·, 0) for tanh, as `torch.rnn_relu_cell`.",
-)
 
 
 def _kept(saved: SavedStep) -> tuple[Any, ...]:
@@ -270,7 +248,7 @@ def _step_back(
     above.insert(1, nothing)
     dgiven = new_dense(saved.given.shape, dtype)
     down = new_dense(saved.own.shape, dtype) if kind == "gru" else dgiven
-    direct = None if kind in ("tanh", "relu") else new_dense(h.shape, dtype)
+    direct = None if kind in PLAIN else new_dense(h.shape, dtype)
     gates, own, dgates, downs = (
         CELLS[kind].gates(a) for a in (saved.given, saved.own, dgiven, down)
     )

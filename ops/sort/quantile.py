@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -14,22 +14,14 @@ from clprim.ops.reduction.extrema import argmax
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, dtype_of, is_array
 from clprim.ops.shared.dims import one_axis
+from clprim.ops.shared.flags import middle
 from clprim.ops.shared.strings import kernel, places
 from clprim.ops.sort.sort import in_order, sort, without
 from clprim.primitives.scan import Scan
 
 
-@overload
-def median(x: Any, dim: None = ..., keepdim: bool = ..., *, axis: None = ...) -> Array: ...
-@overload
-def median(x: Any, dim: int, keepdim: bool = ..., *, axis: None = ...) -> tuple[Array, Array]: ...
-@overload
-def median(x: Any, dim: None = ..., keepdim: bool = ..., *, axis: int) -> tuple[Array, Array]: ...
-@overload
-def median(
-    x: Any, dim: int | None = ..., keepdim: bool = ..., *, axis: int | None = ...
-) -> Array | tuple[Array, Array]: ...
 @operator(torch="median.dim", sample="x, 1")
+@middle
 def median(
     x: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None
 ) -> Array | tuple[Array, Array]:
@@ -62,21 +54,8 @@ def median(
     return (values, indices) if keepdim or not x.ndim else without(at, values, indices)
 
 
-@overload
-def nanmedian(x: Any, dim: None = ..., keepdim: bool = ..., *, axis: None = ...) -> Array: ...
-@overload
-def nanmedian(
-    x: Any, dim: int, keepdim: bool = ..., *, axis: None = ...
-) -> tuple[Array, Array]: ...
-@overload
-def nanmedian(
-    x: Any, dim: None = ..., keepdim: bool = ..., *, axis: int
-) -> tuple[Array, Array]: ...
-@overload
-def nanmedian(
-    x: Any, dim: int | None = ..., keepdim: bool = ..., *, axis: int | None = ...
-) -> Array | tuple[Array, Array]: ...
 @operator(torch="nanmedian.dim", sample="x, 1")
+@middle
 def nanmedian(
     x: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None
 ) -> Array | tuple[Array, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from clprim.ops.registry import operator
 from clprim.ops.scan.cumulative import cumsum
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import named_once, one_axis
+from clprim.ops.shared.flags import distinct
 from clprim.ops.shared.strings import kernel, places
 from clprim.ops.sort.keys import with_axis
 from clprim.ops.sort.search import FIRST, numbered
@@ -23,59 +24,8 @@ from clprim.ops.sort.sort import sort
 _INT64 = np.dtype(np.int64)
 
 
-@overload
-def unique(
-    x: Any,
-    sorted: bool = ...,
-    return_inverse: Literal[False] = ...,
-    return_counts: Literal[False] = ...,
-    dim: int | None = ...,
-    *,
-    axis: int | None = ...,
-) -> Array: ...
-@overload
-def unique(
-    x: Any,
-    sorted: bool = ...,
-    *,
-    return_inverse: Literal[True],
-    return_counts: Literal[False] = ...,
-    dim: int | None = ...,
-    axis: int | None = ...,
-) -> tuple[Array, Array]: ...
-@overload
-def unique(
-    x: Any,
-    sorted: bool = ...,
-    return_inverse: Literal[False] = ...,
-    *,
-    return_counts: Literal[True],
-    dim: int | None = ...,
-    axis: int | None = ...,
-) -> tuple[Array, Array]: ...
-@overload
-def unique(
-    x: Any,
-    sorted: bool = ...,
-    *,
-    return_inverse: Literal[True],
-    return_counts: Literal[True],
-    dim: int | None = ...,
-    axis: int | None = ...,
-) -> tuple[Array, Array, Array]: ...
-@overload
-def unique(
-    x: Any,
-    sorted: bool = ...,
-    return_inverse: bool = ...,
-    return_counts: bool = ...,
-    dim: int | None = ...,
-    *,
-    return_index: bool = ...,
-    axis: int | None = ...,
-    equal_nan: bool = ...,
-) -> Array | tuple[Array, ...]: ...
 @operator()
+@distinct
 def unique(
     x: Any,
     sorted: bool = True,
@@ -154,52 +104,8 @@ def unique(
     return found[0] if len(found) == 1 else tuple(found)
 
 
-@overload
-def unique_consecutive(
-    x: Any,
-    return_inverse: Literal[False] = ...,
-    return_counts: Literal[False] = ...,
-    dim: int | None = ...,
-    *,
-    axis: int | None = ...,
-) -> Array: ...
-@overload
-def unique_consecutive(
-    x: Any,
-    *,
-    return_inverse: Literal[True],
-    return_counts: Literal[False] = ...,
-    dim: int | None = ...,
-    axis: int | None = ...,
-) -> tuple[Array, Array]: ...
-@overload
-def unique_consecutive(
-    x: Any,
-    return_inverse: Literal[False] = ...,
-    *,
-    return_counts: Literal[True],
-    dim: int | None = ...,
-    axis: int | None = ...,
-) -> tuple[Array, Array]: ...
-@overload
-def unique_consecutive(
-    x: Any,
-    *,
-    return_inverse: Literal[True],
-    return_counts: Literal[True],
-    dim: int | None = ...,
-    axis: int | None = ...,
-) -> tuple[Array, Array, Array]: ...
-@overload
-def unique_consecutive(
-    x: Any,
-    return_inverse: bool = ...,
-    return_counts: bool = ...,
-    dim: int | None = ...,
-    *,
-    axis: int | None = ...,
-) -> Array | tuple[Array, ...]: ...
 @operator()
+@distinct
 def unique_consecutive(
     x: Any,
     return_inverse: bool = False,
