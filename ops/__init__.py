@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from clprim.ops.loss.likelihood import *
     from clprim.ops.loss.margin import *
     from clprim.ops.loss.operators import *
-    from clprim.ops.loss.pdist import *
     from clprim.ops.loss.similarity import *
     from clprim.ops.loss.triplet import *
     from clprim.ops.norm.batch_norm import *

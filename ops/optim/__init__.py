@@ -1,13 +1,9 @@
 """Optimizers: one step on lists of arrays, in place on parameters and state."""
 
 from clprim.arrays.validation import check_arguments
-from clprim.ops.optim.adagrad import adagrad
-from clprim.ops.optim.adam import adam, adamw
 from clprim.ops.optim.clip import clip_grad_norm, clip_grad_value
 from clprim.ops.optim.flat import ema, flat, swa, unscale
-from clprim.ops.optim.lion import lion
-from clprim.ops.optim.rmsprop import rmsprop
-from clprim.ops.optim.sgd import sgd
+from clprim.ops.optim.steps import adagrad, adam, adamw, lion, rmsprop, sgd
 from clprim.ops.registry import document
 
 __all__ = [

@@ -116,11 +116,6 @@ def _copy() -> Pointwise:
     return Pointwise("(void)x1; y0 = x0;", name="gather")
 
 
-def gradient_sign(*, maximize: bool) -> str:
-    """What stands before the gradient in a snippet: a minus where the objective is to grow."""
-    return "-" if maximize else ""
-
-
 def not_negative(what: str, **values: Any) -> tuple[float, ...]:
     """Returns the numbers as Python floats."""
     found = {name: real(what, name, value) for name, value in values.items()}
