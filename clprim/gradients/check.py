@@ -68,15 +68,7 @@ it is 1.14, but differences give 2.27
     exact = dtype == np.float64
     step = (6e-6 if exact else 5e-3) if step is None else step
     tolerance = (1e-6 if exact else 2e-2) if tolerance is None else tolerance
-    if not hasattr(operator, "gradient"):
-        raise DefinitionError(f"check_gradient: {quoted(operator)} has no gradient")
-    for label, value in {"step": step, "tolerance": tolerance}.items():
-        if not is_real(value):
-            raise DTypeError(f"check_gradient: expected a number for {label}, got {quoted(value)}")
-    if gradient is not None and not callable(gradient):
-        raise DefinitionError(f"check_gradient: gradient={quoted(gradient)} cannot be called")
-    if not is_integer(seed) or seed < 0:
-        raise DTypeError(f"check_gradient: seed={quoted(seed)}: expected an integer of at least 0")
+    _check(operator, gradient, step, tolerance, seed)
     if gradient is None:
         gradient = operator.gradient() if wrt is None else operator.gradient(wrt)
     hosts = [_host(a, dtype) for a in args]
@@ -89,9 +81,8 @@ it is 1.14, but differences give 2.27
 
     results = forward(hosts)
     grads = [rng.uniform(0.5, 1.5, r.shape) for r in results]
-    integers = [
-        not is_floating(r.dtype) for r in as_tuple(operator(*map(_device, hosts), **options))
-    ]
+    made = as_tuple(operator(*map(_device, hosts), **options))
+    integers = [not is_floating(r.dtype) for r in made]
     handed = tuple(
         None if whole else asarray(g.astype(dtype))
         for g, whole in zip(grads, integers, strict=True)
@@ -107,25 +98,34 @@ it is 1.14, but differences give 2.27
         for k in flat:
             where = np.unravel_index(k, derived.shape)
             width = step * max(1.0, abs(float(_element(hosts[place], where))))
-            sides = []
-            for sign in (1, -1):
-                moved = list(hosts)
-                moved[place] = _moved(hosts[place], where, sign * width)
-                sides.append((forward(moved), float(_element(moved[place], where))))
+            moved = [_moved(hosts[place], where, by) for by in (width, -width)]
+            up, down = (forward([*hosts[:place], m, *hosts[place + 1 :]]) for m in moved)
             change = sum(
-                float(((up - down) * g).sum())
-                for up, down, g, whole in zip(
-                    sides[0][0], sides[1][0], grads, integers, strict=True
-                )
+                float(((u - d) * g).sum())
+                for u, d, g, whole in zip(up, down, grads, integers, strict=True)
                 if not whole
             )
-            expected = change / (sides[0][1] - sides[1][1])
+            above, below = (float(_element(m, where)) for m in moved)
+            expected = change / (above - below)
             if not abs(derived[where] - expected) <= tolerance * max(scale, abs(expected)):
                 what = getattr(gradient, "_what", repr(gradient))
                 raise GradientError(
                     f"{what}: of {name} at {tuple(int(i) for i in where)} it is "
                     f"{derived[where]:.3g}, but differences give {expected:.3g}"
                 )
+
+
+def _check(operator: Any, gradient: Any, step: Any, tolerance: Any, seed: Any) -> None:
+    """Refuses arguments that nothing can be held to differences with."""
+    if not hasattr(operator, "gradient"):
+        raise DefinitionError(f"check_gradient: {quoted(operator)} has no gradient")
+    for label, value in {"step": step, "tolerance": tolerance}.items():
+        if not is_real(value):
+            raise DTypeError(f"check_gradient: expected a number for {label}, got {quoted(value)}")
+    if gradient is not None and not callable(gradient):
+        raise DefinitionError(f"check_gradient: gradient={quoted(gradient)} cannot be called")
+    if not is_integer(seed) or seed < 0:
+        raise DTypeError(f"check_gradient: seed={quoted(seed)}: expected an integer of at least 0")
 
 
 def _check_definition(operator: Any) -> None:

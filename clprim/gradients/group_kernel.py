@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,18 +35,19 @@ class GroupKernel:
     def __init__(
         self,
         definition: GroupedDefinition,
-        operators: dict[Any, Any],
         grouping: Grouping,
         values: Mapping[str, Any],
         needed: tuple[Mapping[str, Term], Mapping[str, Term]],
         again: bool,
     ) -> None:
-        self.definition, self.operators = definition, operators
-        self.grouping, self.values, self.again = grouping, values, again
-        self.parts, self.sums = needed
+        self.definition, self.grouping, self.values = definition, grouping, values
+        self.again, (parts, self.sums) = again, needed
+        once = {**parts, **grouping.groups}
+        self.once = {n: self._from_partials(t) for n, t in once.items()}
 
     def stage(
         self,
+        operators: dict[Any, Any],
         full: Sequence[str],
         kept: Sequence[str],
         whole: tuple[int, ...],
@@ -55,9 +56,7 @@ class GroupKernel:
         """Returns the kernel that makes these gradients, and keeps these values of a group."""
         grouping, values = self.grouping, self.values
         elements = {f"g{n}": grouping.elements[f"g{n}"] for n in full}
-        once = {n: self._from_partials(t) for n, t in {**self.parts, **grouping.groups}.items()}
-        terms = [*self.sums.values(), *once.values(), *elements.values()]
-        used = names_in(terms)
+        used = names_in([*self.sums.values(), *self.once.values(), *elements.values()])
         if self.again:
             reducing = self.definition.reduction
             used |= {f"x{n}" for n in reducing.inputs} | {f"w{n}" for n in reducing.scalars}
@@ -72,20 +71,25 @@ class GroupKernel:
             scalars = [n for n in scalars if n != "count"]
         dtypes = tuple(values[n].dtype for n in full)
         key = (grouping, *arrays, None, *scalars, None, *full, None, *kept, *dtypes)
-        operator = self.operators.get(key)
-        if operator is None:
+        if key not in operators:
+            written = {n: f"x{k}" for k, n in enumerate(arrays)}
+            written |= {n: f"w{k}" for k, n in enumerate(scalars)}
             unread = [n for n in arrays if n not in seen]
-            operator = self._operator(elements, once, kept, arrays, scalars, unread, dtypes)
-            self.operators[key] = operator
-        order = [*kept, *(n for n in once if n not in kept)]
-        keep = [n in kept for n in order]
-        results: list[tuple[str, tuple[int, ...] | None]] = [
-            (f"g{n}", values[n].shape) for n in full
-        ]
-        results = results or [("nothing", None)]
+            operators[key] = make(
+                "Grouped",
+                **self.texts(elements, kept, written, unread),
+                result_type=dtypes or (np.dtype(np.float32),),
+                partial_type=np.dtype(REAL[grouping.real]),
+                name=f"{self.definition.name}_gradient",
+            )
+        results: list[Any] = [(f"g{n}", values[n].shape) for n in full] or [("nothing", None)]
         results += [(name, None) for name in kept]
-        options = {"axis": axes, "keep": keep}
-        return GradientStage(operator, (*arrays, *scalars), options, tuple(results))
+        options = {"axis": axes, "keep": [n in kept for n in self._order(kept)]}
+        return GradientStage(operators[key], (*arrays, *scalars), options, tuple(results))
+
+    def _order(self, kept: Sequence[str]) -> list[str]:
+        """Values of a group: those that are kept lead."""
+        return [*kept, *(n for n in self.once if n not in kept)]
 
     def _from_partials(self, term: Term) -> Term:
         """A term of a group with what is not at hand in partials."""
@@ -97,42 +101,14 @@ class GroupKernel:
             term = exchanged(algebra, term, instead)
         return term
 
-    def _operator(
+    def texts(
         self,
         elements: Mapping[str, Term],
-        once: Mapping[str, Term],
-        kept: Sequence[str],
-        arrays: Sequence[str],
-        scalars: Sequence[str],
-        unread: Sequence[str],
-        dtypes: tuple[Any, ...],
-    ) -> Any:
-        """Defines the kernel."""
-        written = {n: f"x{k}" for k, n in enumerate(arrays)}
-        written |= {n: f"w{k}" for k, n in enumerate(scalars)}
-        return make(
-            "Grouped",
-            **self._texts(elements, once, kept, written, unread),
-            result_type=dtypes or (np.dtype(np.float32),),
-            partial_type=np.dtype(REAL[self.grouping.real]),
-            name=f"{self.definition.name}_gradient",
-        )
-
-    def texts(self) -> dict[str, Any]:
-        """Its strings: operands are called as ``values`` says, values of a group lead."""
-        grouping = self.grouping
-        once = {n: self._from_partials(t) for n, t in {**self.parts, **grouping.groups}.items()}
-        return self._texts(grouping.elements, once, [*grouping.groups], self.values, ())
-
-    def _texts(
-        self,
-        elements: Mapping[str, Term],
-        once: Mapping[str, Term],
         kept: Sequence[str],
         written: Mapping[str, str],
-        unread: Sequence[str],
+        unread: Sequence[str] = (),
     ) -> dict[str, Any]:
-        """The strings of the kernel."""
+        """Returns its strings, in which names are as they are written."""
         grouping, taken = self.grouping, self.definition.taken
         own_values = len(grouping.taken) if self.again else 0
         own_partials = taken.partials if self.again else 0
@@ -148,53 +124,29 @@ class GroupKernel:
             init += f"reduce_y{n} = 0; "
             step += f"reduce_y{n} += y{v};\n"
             combine += f"reduce_y{n} += other_y{n};\n"
-        results = [(f"y{n}", name) for n, name in enumerate(added)]
-        expr = _printed(grouping, added, results, lambda n: written.get(n, n))
         sums = {name: f"reduce_y{own_partials + n}" for n, name in enumerate(self.sums)}
-        order = [*kept, *(n for n in once if n not in kept)]
-        values = {name: f"group_y{n}" for n, name in enumerate(order)}
-        results = [(values[name], name) for name in order]
-        finalize = None
-        if results:
-            finalize = _printed(
-                grouping,
-                once,
-                results,
-                lambda n: (sums | {"count": "count"} | _less(written)).get(n, n),
-            )
-        results = [(f"y{n}", name) for n, name in enumerate(elements)]
+        sums["count"] = "count"  # of its own
+        values = {name: f"group_y{n}" for n, name in enumerate(self._order(kept))}
         each = "".join(f"(void){written[name]};\n" for name in unread)
-        if elements:
-            each += _printed(
-                grouping, elements, results, lambda n: ({**written, **values}).get(n, n)
-            )
-        else:
-            each += "y0 = 0;"
-        everything = {**added, **once, **elements}
+        results = {name: f"y{n}" for n, name in enumerate(elements)}
+        everything = {**added, **self.once, **elements}
         return {
-            "expr": expr,
+            "expr": self._printed(added, {name: f"y{n}" for n, name in enumerate(added)}, written),
             "init": init,
             "step": step,
             "combine": combine,
-            "finalize": finalize,
-            "each": each,
+            "finalize": self._printed(self.once, values, {**written, **sums}) or None,
+            "each": each + (self._printed(elements, results, {**written, **values}) or "y0 = 0;"),
             "preamble": derivation_of(grouping, everything).helpers(list(everything)),
         }
 
-
-def _less(written: Mapping[str, str]) -> dict[str, str]:
-    """Names in ``finalize``, which has a count of its own."""
-    return {name: to for name, to in written.items() if name != "count"}
-
-
-def _printed(
-    grouping: Grouping,
-    terms: Mapping[str, Term],
-    results: Sequence[tuple[str, str]],
-    names: Callable[[str], str],
-) -> str:
-    """Terms as statements."""
-    if not results:
-        return ""
-    derivation = derivation_of(grouping, terms)
-    return derivation.snippet(results, names, real_name=f"typeof_{results[0][0]}")
+    def _printed(
+        self, terms: Mapping[str, Term], results: Mapping[str, str], names: Mapping[str, str]
+    ) -> str:
+        """Terms as statements that assign results."""
+        if not results:
+            return ""
+        derivation = derivation_of(self.grouping, terms)
+        assigned = [(to, name) for name, to in results.items()]
+        real = f"typeof_{assigned[0][0]}"
+        return derivation.snippet(assigned, lambda n: names.get(n, n), real_name=real)

@@ -16,8 +16,7 @@ from clprim.gradients.arguments import (
     kind_of,
     sum_axes,
 )
-from clprim.gradients.fused import GroupStages
-from clprim.gradients.group_parts import inner_axes
+from clprim.gradients.fused import GroupCall, GroupStages, inner_axes
 from clprim.gradients.operator import OperatorGradient
 from clprim.gradients.second import SecondGradient
 from clprim.gradients.stages import GradientStage
@@ -44,7 +43,7 @@ class GroupedGradient(OperatorGradient):
         known += [f"group_y{n}" for n in range(definition.group_values)]
         super().__init__(counts, what, wrt, saves, known, "results and values are")
         self._derived = lru_cache(maxsize=64)(self._derive)
-        self._stages = GroupStages(definition, self._what)
+        self._stages = GroupStages(definition)
         self._definite()  # what cannot be derived is refused now
 
     def __str__(self) -> str:
@@ -162,7 +161,8 @@ class GroupedGradient(OperatorGradient):
         ahead = ahead or apart or bool(inner)
         kinds = tuple(kind_of(g) for g in given.grads)
         grouping = self._derived(given.real, given.ctypes, kinds, wrt, ahead, tuple(sorted(once)))
-        stages = self._stages.made(grouping, values, whole, axes, summed, inner, apart=apart)
+        call = GroupCall(grouping, values, whole, axes, summed)
+        stages = self._stages.made(call, inner, apart=apart)
         return tuple(stages), tuple(f"g{name}" for name in wrt), max(1, count)
 
     def _check_shapes(

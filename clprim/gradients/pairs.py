@@ -7,7 +7,7 @@ Each gradient is one more reduction, over columns or over rows.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,12 @@ from clprim.gradients.arguments import as_names, as_tuple, is_array
 from clprim.gradients.kernels import make
 from clprim.gradients.pairs_blocks import PairsBlocks, reading, typed
 from clprim.gradients.pointwise import derive_pointwise
-from clprim.language.definition import ReductionDefinition, define_pointwise
+from clprim.gradients.stages import SUM
+from clprim.language.definition import (
+    PointwiseDefinition,
+    ReductionDefinition,
+    define_pointwise,
+)
 from clprim.language.gradient.derive import Derivation
 from clprim.language.gradient.fold import Folded, derive_reduction
 from clprim.language.rename import renamed
@@ -28,8 +33,6 @@ from clprim.plan.strides import broadcast_shapes
 
 if TYPE_CHECKING:
     from clprim.primitives.pairs import Pairs
-
-_SUM = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
 
 
 class PairsGradient:
@@ -173,21 +176,7 @@ class PairsGradient:
         own, shared, inner = definition.own, definition.shared, definition.inner
         partials = 0 if inner is None else inner.partials
         mapped = shared - own
-        text = ""
-        names = {f"x{n}": f"x{n - own}" for n in range(own, shared)}
-        if inner is not None and inner.finalize is not None:
-            if "count" in inner.finalize.used:
-                raise DefinitionError(f"{self._what}: inner uses count, of which none is known")
-            raw = {f"reduce_y{n}": f"x{mapped + n}" for n in range(partials)}
-            text = "".join(f"typeof_y0 cpd{n} = 0;\n" for n in range(inner.results))
-            raw |= {f"y{n}": f"cpd{n}" for n in range(inner.results)}
-            text += "{" + typed(renamed(inner.finalize, raw)) + "}\n"
-            names |= {f"reduce_y{n}": f"cpd{n}" for n in range(inner.results)}
-        else:
-            names |= {f"reduce_y{n}": f"x{mapped + n}" for n in range(partials)}
-        body = text + typed(renamed(definition.expr, names))
-        body = reading(range(mapped + partials), range(definition.scalars), body) + body
-        pair = define_pointwise(body, name=None, preamble=definition.preamble)
+        pair = self._pair
         wanted = [mapped + n for n in range(partials)] if k < own else [k - own]
         types = _types(mapped + partials, definition.scalars, real)
         count = definition.values
@@ -220,7 +209,7 @@ class PairsGradient:
             elements.helpers(gradients): None,
             derived.helpers([g for _, g in results]): None,
         }
-        outer = self._elements(k, real) if k < own else make("Reduction", "y0 = x0;", **_SUM)
+        outer = self._elements(k, real) if k < own else make("Reduction", "y0 = x0;", **SUM)
         operator = make(
             "Pairs",
             inner=None if inner is None else _bare(inner),
@@ -230,6 +219,27 @@ class PairsGradient:
             name="gradient",
         )
         return operator, used
+
+    @cached_property
+    def _pair(self) -> PointwiseDefinition:
+        """A pair's values, of the arrays that ``expr`` reads and the partials of ``inner``."""
+        definition = self.pairs.definition
+        own, shared, inner = definition.own, definition.shared, definition.inner
+        mapped, partials = shared - own, 0 if inner is None else inner.partials
+        text = ""
+        names = {f"x{n}": f"x{n - own}" for n in range(own, shared)}
+        raw = {f"reduce_y{n}": f"x{mapped + n}" for n in range(partials)}
+        if inner is not None and inner.finalize is not None:
+            if "count" in inner.finalize.used:
+                raise DefinitionError(f"{self._what}: inner uses count, of which none is known")
+            results = range(inner.results)
+            text = "".join(f"typeof_y0 cpd{n} = 0;\n" for n in results)
+            assigned = raw | {f"y{n}": f"cpd{n}" for n in results}
+            text += "{" + typed(renamed(inner.finalize, assigned)) + "}\n"
+            raw = {f"reduce_y{n}": f"cpd{n}" for n in results}
+        body = text + typed(renamed(definition.expr, names | raw))
+        body = reading(range(mapped + partials), range(definition.scalars), body) + body
+        return define_pointwise(body, name=None, preamble=definition.preamble)
 
     def _elements(self, k: int, real: str) -> Any:
         """The outer reduction that adds up the gradient of an inner array."""
@@ -254,7 +264,7 @@ class PairsGradient:
         names |= {f"x{n}": f"x{partials + n}" for n in range(inner.inputs)}
         text = elements.snippet([("y0", f"g{name}")], lambda n: names.get(n, n))
         text = reading(range(partials + inner.inputs), (), text) + text
-        return make("Reduction", text, **_SUM, preamble=elements.helpers([f"g{name}"]))
+        return make("Reduction", text, **SUM, preamble=elements.helpers([f"g{name}"]))
 
 
 def _types(inputs: int, scalars: int, real: str) -> dict[str, str]:

@@ -13,7 +13,14 @@ import numpy as np
 
 from clprim.gradients.arguments import Standing, is_array, sum_axes
 from clprim.gradients.kernels import make
-from clprim.gradients.stages import REAL, GradientStage, StageMaker, kernel_of
+from clprim.gradients.stages import (
+    REAL,
+    GradientStage,
+    StageMaker,
+    addition,
+    kernel_of,
+    own_reduction,
+)
 from clprim.language.definition import ReductionDefinition
 from clprim.language.gradient.derive import Derivation
 from clprim.language.gradient.fold import Folded
@@ -75,6 +82,8 @@ class PartialStages:
         names |= {*folded.outputs.uses(list(folded.outputs.gradients), self._saves)}
         options = {"axis": axes, "keepdims": True}
         made: set[str] = set()
+        every = [f"x{n}" for n in range(self._counts[0])]
+        every += [f"w{n}" for n in range(self._counts[1])]
         for name in folded.taken.gradients:
             n = int(name[1:])
             kind = folded.kept[n].kind
@@ -87,18 +96,15 @@ class PartialStages:
         wanted = sorted(n for n in names if n.startswith("reduce_y") and n not in made)
         if wanted:
             operator = self._partials(real)
-            operands = tuple(f"x{n}" for n in range(self._counts[0]))
-            operands += tuple(f"w{n}" for n in range(self._counts[1]))
             results = tuple(f"reduce_y{n}" for n in range(self.definition.partials))
             shown = tuple((r if r not in made else f"again_{r}", None) for r in results)
-            stages.append(GradientStage(operator, operands, options, shown))
+            stages.append(GradientStage(operator, tuple(every), options, shown))
             made |= {*results}
         fresh = [f"y{n}" for n in range(self._counts[2])]
         if any(name in names and name not in self._saves for name in fresh):
-            operands = tuple(f"x{n}" for n in range(self._counts[0]))
-            operands += tuple(f"w{n}" for n in range(self._counts[1]))
             shown = tuple((f"again_{r}" if r in self._saves else r, None) for r in fresh)
-            stages.append(GradientStage(self._partials(real, whole=True), operands, options, shown))
+            operator = self._partials(real, whole=True)
+            stages.append(GradientStage(operator, tuple(every), options, shown))
             made |= {name for name in fresh if name not in self._saves}
         values |= dict.fromkeys(sorted(made), standing)  # the text must not depend on hashes
         handed = [name for name in folded.outputs.gradients if name[0] != "g"]
@@ -142,45 +148,49 @@ class PartialStages:
         ]
         scalars += [n for n in values if n in used and n[:2] == "gy" and n not in scalars + arrays]
         key = (folded, "near", *names, None, *arrays, None, *scalars, *(a.dtype for a in arguments))
-        operator = self._operators.get(key)
-        if operator is None:
-            written = {n: f"x{k}" for k, n in enumerate(arrays)}
-            written |= {n: f"w{k}" for k, n in enumerate(scalars)}
+        if key not in self._operators:
             kept = {name: f"group_y{k}" for k, name in enumerate([*handed, *again])}
-            once = written | {"count": "count"}
-            finalize = "".join(f"{kept[name]} = {name};\n" for name in again)
-            if handed:
-                results = [(kept[name], name) for name in handed]
-                finalize += outputs.snippet(
-                    results, lambda n: once.get(n, n), self._saves, f"typeof_{kept[handed[0]]}"
-                )
-            both = {**outputs.gradients, **elements.gradients}
-            whole_text = replace(elements, gradients=both)
-            each = elements.snippet(
-                [(f"y{n}", name) for n, name in enumerate(names)],
-                lambda n: (written | kept).get(n, n),
-                self._saves,
-            )
-            texts = (own.expr, own.init, own.step, own.combine)
-            read = frozenset[str]().union(*(s.used for s in texts)) | used
-            each = (
-                "".join(f"(void){n};\n" for name, n in written.items() if name not in read) + each
-            )
-            operator = self._operators[key] = make(
-                "Grouped",
-                own.expr.body,
-                init=own.init.text,
-                step=own.step.text,
-                combine=own.combine.text,
-                finalize=finalize,
-                each=each,
-                result_type=tuple(a.dtype for a in arguments),
-                partial_type=real,
-                preamble=whole_text.helpers([*handed, *names], self._saves),
-                name="gradient",
-            )
+            strings = self._near(folded, names, arrays, scalars, kept, used)
+            dtypes = tuple(a.dtype for a in arguments)
+            types: dict[str, Any] = {"result_type": dtypes, "partial_type": real}
+            self._operators[key] = make("Grouped", **strings, **types, name="gradient")
         shown = tuple((name, a.shape) for name, a in zip(names, arguments, strict=True))
-        return GradientStage(operator, (*arrays, *scalars), {"axis": axes}, shown)
+        operands = (*arrays, *scalars)
+        return GradientStage(self._operators[key], operands, {"axis": axes}, shown)
+
+    def _near(
+        self,
+        folded: Folded,
+        names: Sequence[str],
+        arrays: Sequence[str],
+        scalars: Sequence[str],
+        kept: Mapping[str, str],
+        used: set[str],
+    ) -> dict[str, Any]:
+        """The strings of that kernel, of whose groups these values are kept."""
+        outputs, elements, own = folded.outputs, folded.elements, self.definition
+        assert isinstance(elements, Derivation)
+        written = {n: f"x{k}" for k, n in enumerate(arrays)}
+        written |= {n: f"w{k}" for k, n in enumerate(scalars)}
+        handed = [name for name in kept if name in outputs.gradients]
+        finalize = "".join(f"{kept[n]} = {n};\n" for n in kept if n not in outputs.gradients)
+        if handed:
+            once, results = written | {"count": "count"}, [(kept[name], name) for name in handed]
+            real = f"typeof_{kept[handed[0]]}"
+            finalize += outputs.snippet(results, lambda n: once.get(n, n), self._saves, real)
+        results = [(f"y{n}", name) for n, name in enumerate(names)]
+        each = elements.snippet(results, lambda n: (written | dict(kept)).get(n, n), self._saves)
+        read = used.union(*(s.used for s in (own.expr, own.init, own.step, own.combine)))
+        both = replace(elements, gradients={**outputs.gradients, **elements.gradients})
+        return {
+            "expr": own.expr.body,
+            "init": own.init.text,
+            "step": own.step.text,
+            "combine": own.combine.text,
+            "finalize": finalize,
+            "each": "".join(f"(void){n};\n" for m, n in written.items() if m not in read) + each,
+            "preamble": both.helpers([*handed, *names], self._saves),
+        }
 
     def _folding(
         self,
@@ -213,33 +223,11 @@ class PartialStages:
 
     def _partials(self, real: str, *, whole: bool = False) -> Any:
         """The operator itself, with what makes results of its partials, or without."""
-        operator = self._operators.get((real, whole))
-        if operator is None:
-            definition = self.definition
-            dtypes = [
-                np.dtype(np.int64) if n in definition.positions else np.dtype(REAL[real])
-                for n in range(definition.partials)
-            ]
-            operator = self._operators[real, whole] = make(
-                "Reduction",
-                definition.expr.body + self._mentions(),
-                init=definition.init.text,
-                step=definition.step.text,
-                combine=definition.combine.text,
-                finalize=definition.finalize.text if whole and definition.finalize else None,
-                result_type=np.dtype(REAL[real]) if whole else tuple(self._partial_types or dtypes),
-                preamble=definition.preamble,
-                name="gradient_partials",
-            )
-        return operator
-
-    def _mentions(self) -> str:
-        """Mentions arguments that only ``finalize`` uses: none may be left out."""
-        parts = (s for s in self.definition.snippets if s is not self.definition.finalize)
-        used = frozenset[str]().union(*(s.used for s in parts))
-        names = [f"x{n}" for n in range(self._counts[0])]
-        names += [f"w{n}" for n in range(self._counts[1])]
-        return "".join(f" (void){name};" for name in names if name not in used)
+        key = (real, whole)
+        if key not in self._operators:
+            types = self._partial_types or ()
+            self._operators[key] = own_reduction(self.definition, real, types, whole=whole)
+        return self._operators[key]
 
     def _handing(
         self,
@@ -273,11 +261,5 @@ class PartialStages:
                 continue
             stages.append(replace(stage, results=((f"late_{name}", shape),)))
             operands = (f"g{name}", f"late_{name}")
-            stages.append(GradientStage(self._add(), operands, {}, ((f"g{name}", shape),)))
+            stages.append(GradientStage(addition(), operands, {}, ((f"g{name}", shape),)))
         return stages
-
-    def _add(self) -> Any:
-        """The sum of two arrays."""
-        if "add" not in self._operators:
-            self._operators["add"] = make("Pointwise", "y0 = x0 + x1;")
-        return self._operators["add"]

@@ -205,18 +205,14 @@ class PointwiseGradient(OperatorGradient):
         wrt, kinds = self._asked(given), tuple(kind_of(g) for g in given.grads)
         whole = self._shape(given, extra)
         derivation = self._derived(given.real, given.ctypes, kinds, wrt)
-        groups: dict[Any, list[str]] = {}
+        places: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         for name in wrt:
             shape = self._shape_of(name, given)
             # What is only asked for its sizes has a gradient of 0, of its own shape.
             taken = name[0] == "w" or int(name[1:]) in self.definition.broadcast
-            where = (whole, sum_axes(shape, whole)) if taken else (shape, ())
-            groups.setdefault(where, []).append(name)
+            places[name] = (whole, sum_axes(shape, whole)) if taken else (shape, ())
         values = self._values(given.arrays, given.scalars, given.grads, extra, None)
-        stages = tuple(
-            self._maker.stage(derivation, values, shape, axes, names)
-            for (shape, axes), names in groups.items()
-        )
+        stages = tuple(self._maker.summed(derivation, values, places))
         return stages, tuple(f"g{name}" for name in wrt), None
 
     def _shape(self, given: Given, extra: Sequence[Any]) -> tuple[int, ...]:

@@ -206,13 +206,13 @@ class ReductionGradient(OperatorGradient):
             if near is not None:
                 return (near,), order, spread
         stages = self._partial_stages.before(folded, values, kept, axes, given.real)
-        groups: dict[tuple[int, ...], list[str]] = {}
-        alone = folded.late_alone
-        for name in (n for n in wrt if n not in alone):
-            groups.setdefault(sum_axes(self._shape_of(name, given), whole), []).append(name)
+        places = {
+            name: (whole, sum_axes(self._shape_of(name, given), whole))
+            for name in wrt
+            if name not in folded.late_alone
+        }
         written = {"reduce_item": _position(axes)}
-        for summed, names in groups.items():
-            stages.append(self._maker.stage(folded.elements, values, whole, summed, names, written))
+        stages += self._maker.summed(folded.elements, values, places, written)
         if folded.late:
             stages += self._partial_stages.late(folded, values, kept)
         return tuple(stages), order, spread

@@ -21,8 +21,7 @@ from clprim.gradients.arguments import (
     is_floating,
     read_arguments,
 )
-from clprim.gradients.kernels import make
-from clprim.gradients.stages import REAL, GradientStage
+from clprim.gradients.stages import REAL, GradientStage, addition
 from clprim.runtime.device import current_device
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ class SecondGradient:
         inputs, scalars, results = self._counts
         self._wrt = as_names(self._what, wrt, inputs + results, scalars)
         self._gradients: dict[tuple[Any, tuple[str, ...]], Any] = {}
-        self._add: Any = None
 
     def __repr__(self) -> str:
         return f"<clprim.{self._what}>"
@@ -160,7 +158,8 @@ class SecondGradient:
             if not active or all(g is None for g in own):
                 continue
             for name, part in self._step(step, active, own, texts).items():
-                grads[name] = self._sum(grads[name], part) if name in grads else part
+                old = grads.get(name)
+                grads[name] = part if old is None else addition()(old, _as_shape(part, old.shape))
         return grads
 
     def _step(
@@ -184,11 +183,6 @@ class SecondGradient:
             texts.append(gradient.source(*step.taken, grad=grad, **options))
         found = as_tuple(gradient(*step.taken, grad=grad, **options))
         return dict(zip(active, found, strict=True))
-
-    def _sum(self, a: Any, b: Any) -> Any:
-        if self._add is None:
-            self._add = make("Pointwise", "y0 = x0 + x1;", name="gradient_sum")
-        return self._add(a, _as_shape(b, a.shape))
 
 
 def _as_shape(array: Any, shape: tuple[int, ...]) -> Any:

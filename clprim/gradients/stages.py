@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,15 @@ import pyopencl.array as cl_array
 
 from clprim.gradients.arguments import is_array
 from clprim.gradients.kernels import make
+from clprim.language.definition import ReductionDefinition
 from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation
 from clprim.plan.strides import broadcast_shapes, memory_order
 
 #: dtypes of real operands.
 REAL = {"float": np.float32, "double": np.float64}
+#: A reduction that adds up.
+SUM = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,22 @@ class StageMaker:
         results = tuple(zip(names, shapes, strict=True))
         return GradientStage(operator, operands, options, results)
 
+    def summed(
+        self,
+        derivation: Derivation | HandWritten,
+        values: Mapping[str, Any],
+        places: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]],
+        written: Mapping[str, str] | None = None,
+    ) -> list[GradientStage]:
+        """Returns a kernel for all gradients of one shape that are summed along the same axes."""
+        together: dict[Any, list[str]] = {}
+        for name, place in places.items():
+            together.setdefault(place, []).append(name)
+        return [
+            self.stage(derivation, values, *place, names, written)
+            for place, names in together.items()
+        ]
+
 
 def kernel_of(
     operators: dict[Any, Any],
@@ -126,6 +146,40 @@ def kernel_of(
         preamble = derivation.helpers(names, saves)
         operators[key] = make(kind, text, preamble=preamble, **options)
     return operators[key], (*arrays, *scalars)
+
+
+def own_reduction(
+    definition: ReductionDefinition, real: str, types: Sequence[Any] = (), *, whole: bool = False
+) -> Any:
+    """Returns the operator of a definition with its partials, or its results, in real numbers."""
+    finalize = definition.finalize if whole else None
+    read = frozenset[str]().union(
+        *(s.used for s in definition.snippets if s is not definition.finalize)
+    )
+    names = [f"x{n}" for n in range(definition.inputs)]
+    names += [f"w{n}" for n in range(definition.scalars)]  # of which none may be left out
+    numbers = np.dtype(REAL[real])
+    partials = tuple(types) or tuple(
+        np.dtype(np.int64) if n in definition.positions else numbers
+        for n in range(definition.partials)
+    )
+    return make(
+        "Reduction",
+        definition.expr.body + "".join(f" (void){n};" for n in names if n not in read),
+        init=definition.init.text,
+        step=definition.step.text,
+        combine=definition.combine.text,
+        finalize=None if finalize is None else finalize.text,
+        result_type=numbers if whole else partials,
+        preamble=definition.preamble,
+        name="gradient_partials",
+    )
+
+
+@lru_cache(maxsize=1)
+def addition() -> Any:
+    """Returns the sum of two arrays."""
+    return make("Pointwise", "y0 = x0 + x1;", name="gradient_sum")
 
 
 def lies_otherwise(whole: tuple[int, ...], argument: Any, operands: Sequence[Any]) -> bool:

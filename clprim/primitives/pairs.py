@@ -161,20 +161,10 @@ class Pairs(Strings):
         depth = broadcast_shapes(what, [a.shape[-1:] for a in inputs[:own]])[0] if own else 1
         ends = [a.shape[-1:] for a in inputs[shared:]]
         spread = broadcast_shapes(what, ends)[0] if ends else 1
-        strides = []
-        for k, a in enumerate(inputs):
-            last = depth if k < own else spread
-            whole = (*pairs, last) if k < own or k >= shared else pairs
-            steps = broadcast_strides(a, whole)
-            steps = steps if len(steps) > len(pairs) else (*steps, 0)
-            if axis == -2:
-                steps = (*steps[:-3], steps[-2], steps[-3], steps[-1])
-            if steps[-3] and steps[-2] and not own <= k < shared:
-                raise ShapeError(
-                    f"{what}: x{k} has shape {a.shape}, which varies with rows and columns; only "
-                    "arrays of expr may"
-                )
-            strides.append(steps)
+        strides = [
+            self._steps(k, a, pairs, depth if k < own else spread, axis)
+            for k, a in enumerate(inputs)
+        ]
         shape = pairs if axis == -1 else (*pairs[:-2], pairs[-1], pairs[-2])
         self._refuse_crossed(shape, strides, inputs)
         result_shape = shape[:-1] + ((spread,) if definition.spread else ())
@@ -189,18 +179,7 @@ class Pairs(Strings):
         held = [int64 if n in outer.positions else real for n in range(outer.partials)]
         partials = tuple(self.outer._partial_type or held)
         natural = self.outer._result_type or default_results(outer, [common])
-        outs = request.outs
-        if outs:
-            for n, (o, dtype) in enumerate(zip(outs, natural, strict=True)):
-                check_out(what, n, o, result_shape, dtype)
-            check_aliases(what, outs, inputs, same_allowed=False)
-            results = outs
-        else:
-            order = range(len(result_shape))
-            results = tuple(
-                Operand(result_shape, dense_strides(result_shape, d.itemsize, order), 0, d)
-                for d in natural
-            )
+        results = self._results(request.outs, result_shape, natural, inputs)
         dtypes.require_supported(
             [*dtypes_given, real, *(r.dtype for r in results)], target.traits, str(target)
         )
@@ -215,12 +194,47 @@ class Pairs(Strings):
             spread,
             inputs,
             tuple(strides),
-            tuple(results),
+            results,
             tuple(result_strides),
             tuple(real for _ in request.numbers),
             real,
             partials,
         )
+
+    def _steps(
+        self, k: int, array: Operand, pairs: tuple[int, ...], last: int, axis: int
+    ) -> tuple[int, ...]:
+        """The strides of an array over rows, columns and an axis of its own, or 0."""
+        own, shared = self.definition.own, self.definition.shared
+        mapped = own <= k < shared
+        steps = broadcast_strides(array, pairs if mapped else (*pairs, last))
+        steps = (*steps, 0) if mapped else steps
+        if axis == -2:
+            steps = (*steps[:-3], steps[-2], steps[-3], steps[-1])
+        if steps[-3] and steps[-2] and not mapped:
+            raise ShapeError(
+                f"{self.what}: x{k} has shape {array.shape}, which varies with rows and columns; "
+                "only arrays of expr may"
+            )
+        return steps
+
+    def _results(
+        self,
+        outs: Sequence[Operand],
+        shape: tuple[int, ...],
+        natural: Sequence[Any],
+        inputs: Sequence[Operand],
+    ) -> tuple[Operand, ...]:
+        """The results, checked where they are given."""
+        if not outs:
+            order = range(len(shape))
+            return tuple(
+                Operand(shape, dense_strides(shape, d.itemsize, order), 0, d) for d in natural
+            )
+        for n, (o, dtype) in enumerate(zip(outs, natural, strict=True)):
+            check_out(self.what, n, o, shape, dtype)
+        check_aliases(self.what, outs, inputs, same_allowed=False)
+        return tuple(outs)
 
     def shape_of(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         """Returns (…, M, N) of arrays of these shapes.
