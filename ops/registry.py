@@ -24,8 +24,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Facts:
     """What is said of an operator.
 
-    ``NAME_backward`` returns gradients in the arguments ``wrt``; it takes what the operator returns
-    behind its result, ``saves``, there always or where a flag before a colon asks for it.
+    ``NAME_backward``, or ``backward``, returns gradients in the arguments ``wrt``; it takes what
+    the operator returns behind its result, ``saves``, there always or where a flag before a colon
+    asks for it.
     ``torch`` are PyTorch's overloads, with ``;`` between records: names, and words that hold for
     each: ``argument:parameter`` where names differ, ``parameter=value`` of what no argument says,
     ``-argument`` of what changes nothing, ``@word`` of how results lie, of a given array (``out``)
@@ -38,6 +39,7 @@ class Facts:
     gradient: str = ""
     wrt: str = ""
     saves: str = ""
+    backward: str = ""
     numpy: str = ""
     torch: str = ""
     autocast: str = ""

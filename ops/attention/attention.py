@@ -21,7 +21,7 @@ from clprim.ops.attention.problem import Problem
 from clprim.ops.attention.weights import query_sums, weights, weights_gradient
 from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_shape, dtype_of
+from clprim.ops.shared.arguments import check_dtype, check_shape, dtype_of
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.randomness import State, advance, at, checked_state, get_state
@@ -76,7 +76,8 @@ def scaled_dot_product_attention(
         array([[[1., 2.],
                 [2., 3.]]], dtype=float32)
     """
-    p = Problem(_WHAT, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    arrays = (query, key, value)
+    p = Problem(_WHAT, arrays, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     out = new_dense((*query.shape[:-1], value.shape[-1]), p.dtype)
     sums = new_dense(query.shape[:-1], p.wide)
     state = get_state() if p.dropout else None
@@ -183,18 +184,15 @@ def scaled_dot_product_attention_backward(
         Gradients of query, key and value, and of the mask where it is wanted.
     """
     what = "scaled_dot_product_attention_backward"
-    p = Problem(what, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    arrays = (query, key, value)
+    p = Problem(what, arrays, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     expected = (*query.shape[:-1], value.shape[-1])
     for label, array in {"grad": grad, "out": out}.items():
-        if dtype_of(what, label, array) != p.dtype:
-            raise DTypeError(f"{what}: {label} is {array.dtype}, query {p.dtype}")
+        check_dtype(what, label, array, p.dtype, "query")
         check_shape(what, label, array, expected)
     if dtype_of(what, "logsumexp", logsumexp).kind in "biu":
         raise DTypeError(f"{what}: logsumexp is {logsumexp.dtype}, expected {p.wide}")
-    if logsumexp.shape != query.shape[:-1]:
-        raise ShapeError(
-            f"{what}: logsumexp has shape {logsumexp.shape}, expected {query.shape[:-1]}"
-        )
+    check_shape(what, "logsumexp", logsumexp, query.shape[:-1])
     if p.dropout and state is None:
         raise ShapeError(f"{what}: dropout_p={dropout_p} needs state=, to draw the mask again")
     if mask_gradient and attn_mask is None:
@@ -253,7 +251,8 @@ def dropout_factors(
         gqa: Whether several heads of queries share one of keys.
         state: What was returned beside the result.
     """
-    p = Problem("attention_dropout", query, key, value, None, dropout_p, is_causal, None, gqa)
+    arrays = (query, key, value)
+    p = Problem("attention_dropout", arrays, None, dropout_p, is_causal, None, gqa)
     out = new_dense(p.full, p.wide)
     out.fill(0)
     with at(state):

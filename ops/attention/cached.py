@@ -81,7 +81,7 @@ def cached_attention(
         raise DefinitionError(f"{_WHAT}: softcap={softcap}: expected a number of at least 0")
     if scores is not None and scores not in _SCORES:
         raise DefinitionError(f"{_WHAT}: scores={scores!r}: expected one of {', '.join(_SCORES)}")
-    p = Problem(_WHAT, query, key, value, mask, 0.0, False, scale, enable_gqa)
+    p = Problem(_WHAT, (query, key, value), mask, 0.0, False, scale, enable_gqa)
     if query.ndim != 4:
         raise ShapeError(f"{_WHAT}: query has shape {query.shape}, expected (N, heads, L, E)")
     seen = _seen(p.full, is_causal, past, lengths, window)

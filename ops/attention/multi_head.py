@@ -110,7 +110,7 @@ def multi_head_attention_forward(
     is_causal: bool = False,
     *,
     return_saved: bool = False,
-) -> Any:
+) -> tuple[Array, Array | None] | tuple[Array, Array | None, SavedHeads]:
     """Returns what `torch.nn.MultiheadAttention` computes: projections, attention, a projection.
 
     Args:
@@ -153,8 +153,7 @@ def multi_head_attention_forward(
     check_together(bias_k, bias_v, is_causal, attn_mask)
     in_proj_weight = None if use_separate_proj_weight else in_proj_weight
     own = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
-    widths = tuple(a.shape[-1] for a in (query, key, value))
-    weights = weights_of(query, widths, in_proj_weight, own)
+    weights = weights_of(query, key, value, in_proj_weight, own)
     biases = {"in_proj_bias": in_proj_bias, "bias_k": bias_k, "bias_v": bias_v}
     check_parameters(query, biases, out_proj_weight, out_proj_bias)
     q, k, v = _projected(query, key, value, weights, in_proj_weight, in_proj_bias)
@@ -164,18 +163,12 @@ def multi_head_attention_forward(
     attn_mask = None if causal else attn_mask
     sizes = batch, heads, length, key.shape[0]
     mask = _mask(attn_mask, key_padding_mask, sizes, extra, query.dtype)
-    q, k, v = (
-        a.reshape(a.shape[0], batch, heads, width // heads).transpose(1, 2, 0, 3) for a in (q, k, v)
-    )
+    q, k, v = (a.reshape(len(a), batch, heads, -1).transpose(1, 2, 0, 3) for a in (q, k, v))
     p = dropout_p if training else 0.0
-    if need_weights:
-        attended = _attend_by_weights(q, k, v, mask, p)
-    else:
-        attended = _attend(q, k, v, mask, p, causal=causal, saves=return_saved)
+    attended = _attend(q, k, v, mask, p, need_weights, causal=causal, saves=return_saved)
     found = _shown(attended.kept, average_attn_weights, batched)
     rows = attended.seen.transpose(2, 0, 1, 3).reshape(length, batch, width)
-    y = linear(rows, out_proj_weight, out_proj_bias)
-    y = y if batched else y[:, 0]
+    y = linear(rows if batched else rows[:, 0], out_proj_weight, out_proj_bias)
     if not return_saved:
         return y, found
     parameters = {"in_proj_weight": in_proj_weight, **biases, "out_proj_bias": out_proj_bias}
@@ -200,17 +193,16 @@ class _Attended:
     kept: Array | None = None
 
 
-def _attend_by_weights(q: Any, k: Any, v: Any, mask: Any, p: float) -> _Attended:
-    """Attention by a matrix of weights, some of which drop out with probability ``p``."""
-    weights = kept = _weights(q, k, mask)
-    state = None
-    if p:
-        kept, state = dropout(weights, p, return_state=True)
-    return _Attended(matmul(kept, v), None, (state, p), weights, kept)
-
-
-def _attend(q: Any, k: Any, v: Any, mask: Any, p: float, *, causal: bool, saves: bool) -> _Attended:
-    """The same without ever having the weights in memory."""
+def _attend(
+    q: Any, k: Any, v: Any, mask: Any, p: float, weighted: bool, *, causal: bool, saves: bool
+) -> _Attended:
+    """Attention, by a matrix of weights where they are wanted, some of which ``p`` drops."""
+    if weighted:
+        weights, state = _weights(q, k, mask), None
+        kept = weights
+        if p:
+            kept, state = dropout(weights, p, return_state=True)
+        return _Attended(matmul(kept, v), None, (state, p), weights, kept)
     options: Any = {"is_causal": causal, "return_stats": saves}
     seen: Any = scaled_dot_product_attention(q, k, v, mask, p, **options)
     if not saves:

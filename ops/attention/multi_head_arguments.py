@@ -81,8 +81,9 @@ def _check(label: str, array: Any, query: Any, shape: tuple[int, ...]) -> None:
     check_shape(WHAT, label, array, shape)
 
 
-def weights_of(query: Any, widths: tuple[int, ...], whole: Any, own: Any) -> tuple[Any, ...]:
+def weights_of(query: Any, key: Any, value: Any, whole: Any, own: Any) -> tuple[Any, ...]:
     """The weights of query, key and value, (E, …) each."""
+    widths = tuple(a.shape[-1] for a in (query, key, value))
     width = widths[0]
     given = (whole,) if own is None else own
     if any(not is_array(w) for w in given):

@@ -11,6 +11,7 @@ from clprim.arrays.array import new_dense, view_of
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.product.matmul import matmul
 from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.dims import spread
 from clprim.plan.strides import broadcasts_to
 
 # Bytes of products that are in memory at a time; with fewer of them keys are packed, and gradients
@@ -29,39 +30,15 @@ class Problem:
     def __init__(
         self,
         what: str,
-        query: Any,
-        key: Any,
-        value: Any,
+        arrays: tuple[Any, Any, Any],
         attn_mask: Any,
         dropout_p: Any,
         is_causal: bool,
         scale: Any,
         enable_gqa: bool,
     ) -> None:
-        arrays = {"query": query, "key": key, "value": value}
-        dtypes = {dtype_of(what, label, a) for label, a in arrays.items()}
-        if len(dtypes) != 1 or query.dtype.kind in "biu":
-            given = ", ".join(str(a.dtype) for a in arrays.values())
-            raise DTypeError(f"{what}: query, key, value are {given}: expected one floating dtype")
-        if not query.ndim == key.ndim == value.ndim >= 2:
-            raise _unfit(what, query, key, value)
-        if query.shape[-1] != key.shape[-1] or key.shape[:-1] != value.shape[:-1]:
-            raise _unfit(what, query, key, value)
-        self.groups = 1
-        if enable_gqa:
-            if query.ndim < 3 or not key.shape[-3] or query.shape[-3] % key.shape[-3]:
-                raise ShapeError(
-                    f"{what}: enable_gqa: heads of query must be a multiple of those of key; "
-                    f"shapes are {_shapes(query, key, value)}"
-                )
-            self.groups = query.shape[-3] // key.shape[-3]
-        batch, heads = query.shape[:-2], key.shape[:-2]
-        if self.groups > 1:
-            heads = (*heads[:-1], query.shape[-3])
-        if batch != heads:
-            shared = len(batch) == len(heads) and not batch[-1] % max(heads[-1], 1)
-            hint = "; enable_gqa=True lets heads of query share one of key and value"
-            raise _unfit(what, query, key, value, hint if shared and not enable_gqa else "")
+        query, key, value = arrays
+        batch, self.groups = _checked(what, query, key, value, enable_gqa)
         self.dropout = real(what, "dropout_p", dropout_p)
         if not 0 <= self.dropout <= 1:
             raise ShapeError(f"{what}: dropout_p={dropout_p} is no probability: expected 0 to 1")
@@ -70,19 +47,8 @@ class Problem:
         self.mask, self.mask_kind = None, ""
         self.full = (*batch, query.shape[-2], key.shape[-2])
         if attn_mask is not None:
-            kind = dtype_of(what, "attn_mask", attn_mask)
-            if kind.kind in "iu":
-                raise DTypeError(f"{what}: attn_mask is {kind}, expected bool or a floating dtype")
-            if not broadcasts_to(attn_mask.shape, self.full):
-                raise ShapeError(
-                    f"{what}: attn_mask of shape {attn_mask.shape} does not broadcast to "
-                    f"{self.full}"
-                )
-            self.mask_kind = "bool" if kind.kind == "b" else "float"
-            steps = (0,) * (len(self.full) - attn_mask.ndim) + tuple(
-                0 if n == 1 else s for n, s in zip(attn_mask.shape, attn_mask.strides, strict=True)
-            )
-            self.mask = self.split(view_of(attn_mask, self.full, steps, attn_mask.offset))
+            self.mask_kind, mask = _mask(what, attn_mask, self.full)
+            self.mask = self.split(mask)
         self.causal = bool(is_causal)
         size = query.shape[-1]
         self.scale = 1 / math.sqrt(max(1, size)) if scale is None else real(what, "scale", scale)
@@ -145,6 +111,47 @@ class Problem:
         """The numbers of dropout."""
         kept = 1 - self.dropout
         return [self.dropout, 1 / kept if kept else 0.0] if self.dropout else []
+
+
+def _checked(
+    what: str, query: Any, key: Any, value: Any, enable_gqa: bool
+) -> tuple[tuple[int, ...], int]:
+    """Returns the dimensions before queries, heads among them, and how many share a key."""
+    arrays = {"query": query, "key": key, "value": value}
+    dtypes = {dtype_of(what, label, a) for label, a in arrays.items()}
+    if len(dtypes) != 1 or query.dtype.kind in "biu":
+        given = ", ".join(str(a.dtype) for a in arrays.values())
+        raise DTypeError(f"{what}: query, key, value are {given}: expected one floating dtype")
+    if not query.ndim == key.ndim == value.ndim >= 2:
+        raise _unfit(what, query, key, value)
+    if query.shape[-1] != key.shape[-1] or key.shape[:-1] != value.shape[:-1]:
+        raise _unfit(what, query, key, value)
+    groups = 1
+    if enable_gqa:
+        if query.ndim < 3 or not key.shape[-3] or query.shape[-3] % key.shape[-3]:
+            raise ShapeError(
+                f"{what}: enable_gqa: heads of query must be a multiple of those of key; "
+                f"shapes are {_shapes(query, key, value)}"
+            )
+        groups = query.shape[-3] // key.shape[-3]
+    batch, heads = query.shape[:-2], key.shape[:-2]
+    if groups > 1:
+        heads = (*heads[:-1], query.shape[-3])
+    if batch != heads:
+        shared = len(batch) == len(heads) and not batch[-1] % max(heads[-1], 1)
+        hint = "; enable_gqa=True lets heads of query share one of key and value"
+        raise _unfit(what, query, key, value, hint if shared and not enable_gqa else "")
+    return batch, groups
+
+
+def _mask(what: str, mask: Any, shape: tuple[int, ...]) -> tuple[str, Any]:
+    """Returns whether a mask is bool or float, and a view of it in the shape of all products."""
+    kind = dtype_of(what, "attn_mask", mask)
+    if kind.kind in "iu":
+        raise DTypeError(f"{what}: attn_mask is {kind}, expected bool or a floating dtype")
+    if not broadcasts_to(mask.shape, shape):
+        raise ShapeError(f"{what}: attn_mask of shape {mask.shape} does not broadcast to {shape}")
+    return "bool" if kind.kind == "b" else "float", spread(mask, shape)
 
 
 def _unfit(what: str, query: Any, key: Any, value: Any, hint: str = "") -> ShapeError:

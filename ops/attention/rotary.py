@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from clprim.arrays.array import Array, view_of
+from clprim.arrays.array import Array
 from clprim.errors import ShapeError
 from clprim.ops.index.gather import check_index
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating
+from clprim.ops.shared.dims import spread
 from clprim.ops.shared.strings import places
 from clprim.plan.strides import broadcasts_to
 from clprim.primitives.pointwise import Pointwise
@@ -113,18 +114,11 @@ def _run(
                 f"not fit x {x.shape}: expected what broadcasts to (…, L), and twice (P, E / 2)"
             )
         rotate = _rotate(x.ndim, bool(interleaved), back, x.dtype, True)
-        return rotate(x, cos, sin, _spread(positions, x.shape[:-1]), shape=x.shape, out=out)
+        return rotate(x, cos, sin, spread(positions, x.shape[:-1]), shape=x.shape, out=out)
     if not fits or not all(broadcasts_to(a.shape, half) for a in (cos, sin)):
         raise ShapeError(
             f"{what}: x {x.shape}, cos {cos.shape} and sin {sin.shape} do not fit: expected (…, E) "
             "with E even, and what broadcasts to (…, E / 2)"
         )
-    angles = [_spread(a, half) for a in (cos, sin)]
+    angles = [spread(a, half) for a in (cos, sin)]
     return _rotate(x.ndim, bool(interleaved), back, x.dtype, False)(x, *angles, out=out)
-
-
-def _spread(array: Any, shape: tuple[int, ...]) -> Any:
-    """The array broadcast to a shape, as a view."""
-    missing = len(shape) - array.ndim
-    steps = tuple(0 if n == 1 else s for n, s in zip(array.shape, array.strides, strict=True))
-    return view_of(array, shape, (0,) * missing + steps, array.offset)

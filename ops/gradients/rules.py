@@ -20,8 +20,8 @@ from clprim.ops.gradients import composed
 from clprim.ops.gradients.contractions import SUM, apply_epilogue
 from clprim.ops.registry import OPERATORS
 from clprim.ops.shared.arguments import is_array
+from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.epilogue import split_arguments
-from clprim.plan.strides import normalize_axis
 
 # Backward operators that only move, pick or scale, and what they are the backward operators of: the
 # gradient of each is the other one.
@@ -45,7 +45,8 @@ def _rules(namespace: Mapping[str, Any]) -> dict[str, Rule]:
     for name, facts in OPERATORS.items():
         if facts.wrt:
             told, _, made = facts.saves.rpartition(": ")
-            found[name] = Rule(facts.wrt, ops[f"{name}_backward"], told, made)
+            backward = ops[facts.backward or f"{name}_backward"]
+            found[name] = Rule(facts.wrt, backward, told, made)
     found["instance_norm"] = replace(
         found["instance_norm"],
         aside="running_mean running_var",
@@ -75,9 +76,9 @@ def _rules(namespace: Mapping[str, Any]) -> dict[str, Rule]:
         found[name] = Rule(wrt, step, "return_saved", "saved", grads, known=True)
     for name in _DROPOUTS.split():
         found[name] = Rule(instead=partial(_dropped, namespace[name]))
-    for name, (wrt, call) in (_ways(ops) | _turns(ops)).items():
+    for name, (wrt, rule) in _RULES.items():
         aside = "x input" if name.endswith("_backward") else ""
-        found[name] = Rule(wrt, call, known=True, aside=aside)
+        found[name] = Rule(wrt, partial(rule, ops), known=True, aside=aside)
     found["scaled_dot_product_attention"] = Rule(
         "query key value attn_mask",
         partial(_attention, ops["scaled_dot_product_attention_backward"]),
@@ -121,108 +122,7 @@ def _attention(backward: Callable[..., Any], c: Any) -> Any:
     return found if wanted else (*found, None)
 
 
-def _ways(ops: _Names) -> dict[str, tuple[str, Callable[[Any], Any]]]:
-    """Rules of operators whose backward operators take other arguments, or have other names."""
-    call = ops
-
-    def convolved(rank: int) -> Callable[[Any], Any]:
-        to_input, to_weight = ops[f"conv{rank}d_input"], ops[f"conv{rank}d_weight"]
-
-        def backward(c: Any) -> Any:
-            how, w = _settings(c), matrix_of(c.w)
-            dx, dw = to_input(c.x.shape, w, c.grad, **how), to_weight(c.x, w.shape, c.grad, **how)
-            return dx, dw, _sums(c.grad, c.bias, rank)
-
-        return backward
-
-    def transposed(c: Any) -> Any:
-        how, w, sizes = _settings(c), matrix_of(c.w), c.x.shape[-3:]
-        dx = call.conv3d(c.grad, w, **how)[..., : sizes[0], : sizes[1], : sizes[2]]
-        return dx, call.conv3d_weight(c.grad, w.shape, c.x, **how), _sums(c.grad, c.bias, 3)
-
-    def embedding(c: Any) -> Any:
-        none = -1 if c.padding_idx is None else c.padding_idx
-        count = c.weight.shape[0]
-        none += count if none < -1 or (none < 0 and c.padding_idx is not None) else 0
-        return call.embedding_backward(c.grad, c.indices, count, none, c.scale_grad_by_freq)
-
-    def chosen(c: Any) -> Any:
-        at = normalize_axis("sort", -1 if c.dim is None and c.axis is None else _axis(c), c.x.ndim)
-        return call.sort_backward(c.grad, at, c.made[1], c.x.shape)
-
-    def picked(c: Any) -> Any:
-        if c.dim is None and c.axis is None and len(c.made) == 1:  # the median of all
-            won = ((c.x == c.output) | ((c.x != c.x) & (c.output != c.output))).astype(c.x.dtype)
-            return won * (c.grad / won.sum())
-        at = normalize_axis("sort", -1 if c.dim is None and c.axis is None else _axis(c), c.x.ndim)
-        alone = (slice(None),) * at + (() if c.keepdim else (None,))
-        return call.sort_backward(c.grad[alone], at, c.made[1][alone], c.x.shape)
-
-    def running(backward: Callable[..., Any]) -> Callable[[Any], Any]:
-        return lambda c: backward(c.grad, c.x, c.made[1], c.dim, axis=c.axis)
-
-    def summed(c: Any) -> Any:
-        how = {"axis": c.axis, "exclusive": c.exclusive, "reverse": not c.reverse}
-        return call.cumsum(c.grad, c.dim, **how)
-
-    def put(c: Any) -> Any:
-        values = call.index(c.grad, c.indices)
-        if is_array(c.values):
-            values = _to_shape(values, c.values.shape)
-        if c.accumulate:
-            return c.grad, values
-        zero = zeros((), c.grad.dtype)
-        return call.index_put(c.grad, c.indices, zero), values
-
-    def scattered(c: Any) -> Any:
-        if c.reduce is not None:
-            raise DefinitionError("with reduce= it has no gradient")
-        zero = call.scatter(c.grad, c.dim, c.index, value=0, axis=c.axis)
-        return zero, _picked(c) if is_array(c.src) else None
-
-    def _picked(c: Any) -> Any:
-        found = call.gather(c.grad, c.dim, c.index, axis=c.axis)
-        if found.shape == c.src.shape:
-            return found
-        wide = zeros(c.src.shape, found.dtype)
-        wide[tuple(slice(n) for n in found.shape)] = found
-        return wide
-
-    def added(c: Any) -> Any:
-        found = call.index_select(c.grad, c.dim, c.index, axis=c.axis)
-        return c.grad, found if c.alpha == 1 else found * c.alpha
-
-    def copied(c: Any) -> Any:
-        zero = call.index_fill(c.grad, c.dim, c.index, 0, axis=c.axis)
-        return zero, call.index_select(c.grad, c.dim, c.index, axis=c.axis)
-
-    def rolled(c: Any) -> Any:
-        shifts = c.shifts if isinstance(c.shifts, Sequence) else (c.shifts,)
-        return call.roll(c.grad, [-n for n in shifts], c.dims, dim=c.dim, axis=c.axis)
-
-    return {
-        "conv3d": ("x w bias", convolved(3)),
-        "conv_transpose3d": ("x w bias", transposed),
-        "embedding": ("weight", embedding),
-        "det": ("x", partial(_cofactors, call)),
-        **dict.fromkeys(("kthvalue", "median", "nanmedian", "mode"), ("x", picked)),
-        **{f"{nan}quantile": ("x", partial(_weighed, call, bool(nan))) for nan in ("", "nan")},
-        "sort": ("x", chosen),
-        "topk": ("x", chosen),
-        "cummax": ("x", running(call["cummax_backward"])),
-        "cummin": ("x", running(call["cummin_backward"])),
-        "cumsum": ("x", summed),
-        "index_put": ("x values", put),
-        "scatter": ("x src", scattered),
-        "scatter_add": ("x src", lambda c: (c.grad, _picked(c))),
-        "index_add": ("x source", added),
-        "index_copy": ("x source", copied),
-        "index_fill": (
-            "x",
-            lambda c: call.index_fill_backward(c.grad, c.dim, c.index, axis=c.axis),
-        ),
-        "roll": ("x", rolled),
-    }
+# --- rules of operators whose backward operators take other arguments, or have other names --------
 
 
 def _settings(c: Any) -> dict[str, Any]:
@@ -230,71 +130,137 @@ def _settings(c: Any) -> dict[str, Any]:
     return {key: getattr(c, key) for key in ("stride", "padding", "dilation", "groups")}
 
 
-def _turns(call: _Names) -> dict[str, tuple[str, Callable[[Any], Any]]]:
-    """Rules of backward operators that move, pick or scale, or are products."""
+def _convolved(call: _Names, c: Any) -> Any:
+    how, w = _settings(c), matrix_of(c.w)
+    dx = call.conv3d_input(c.x.shape, w, c.grad, **how)
+    return dx, call.conv3d_weight(c.x, w.shape, c.grad, **how), _sums(c.grad, c.bias)
 
-    def input_gradient(c: Any) -> Any:  # c.grad is of the result, the operator's own among c.args
-        dx, grad, w = c.grad, c.given["grad"], matrix_of(c.w)
-        return call.conv3d_weight(dx, w.shape, grad, **_settings(c)), call.conv3d(
-            dx, w, **_settings(c)
-        )
 
-    def weight_gradient(c: Any) -> Any:
-        dw, grad = c.grad, c.given["grad"]
-        return call.conv3d_input(c.x.shape, dw, grad, **_settings(c)), call.conv3d(
-            c.x, dw, **_settings(c)
-        )
+def _transposed(call: _Names, c: Any) -> Any:
+    how, w, sizes = _settings(c), matrix_of(c.w), c.x.shape[-3:]
+    dx = call.conv3d(c.grad, w, **how)[..., : sizes[0], : sizes[1], : sizes[2]]
+    return dx, call.conv3d_weight(c.grad, w.shape, c.x, **how), _sums(c.grad, c.bias)
 
-    def embedded(c: Any) -> Any:
-        if c.scale_grad_by_freq:
-            raise DefinitionError("with scale_grad_by_freq=True it has no second gradient")
-        found = call.embedding(c.indices, c.grad)
-        if c.padding_idx < 0:
-            return found
-        return call.where((c.indices == c.padding_idx)[..., None], 0, found)
 
-    def pooled(rank: int, c: Any) -> Any:
-        """What indices pick of planes."""
-        lead = c.indices.shape[: c.indices.ndim - rank]
-        found = call.gather(c.grad.reshape(*lead, -1), -1, c.indices.reshape(*lead, -1))
-        return found.reshape(c.indices.shape)
+def _sums(grad: Array, bias: Any) -> Array | None:
+    """The gradient of a bias: all but the axis of channels is added up."""
+    axes = tuple(d for d in range(grad.ndim) if d != grad.ndim - 4)
+    return None if bias is None else SUM(grad, axis=axes)
 
-    def unpooled(rank: int, c: Any) -> Any:
-        """Puts them there."""
-        lead, shape = c.indices.shape[: c.indices.ndim - rank], c.given["grad"].shape
-        zero = zeros((*lead, math.prod(shape[len(lead) :])), c.grad.dtype)
-        flat = (a.reshape(*lead, -1) for a in (c.indices, c.grad))
-        return call.scatter_add(zero, -1, *flat).reshape(shape)
 
-    def adapted(rank: int, c: Any) -> Any:
-        return call[f"adaptive_avg_pool{rank}d"](c.grad, c.given["grad"].shape[-rank:])
+def _embedding(call: _Names, c: Any) -> Any:
+    count = c.weight.shape[0]
+    none = -1 if c.padding_idx is None else c.padding_idx % count
+    return call.embedding_backward(c.grad, c.indices, count, none, c.scale_grad_by_freq)
 
-    def resized(c: Any) -> Any:
-        size = None if c.scale_factor is not None else c.given["grad"].shape[2:]
-        how = c.mode, c.align_corners, c.recompute_scale_factor, c.antialias
-        return call.interpolate(c.grad, size, c.scale_factor, *how)
 
-    def gathered(c: Any) -> Any:
-        return call.gather(c.grad, -1 if c.dim is None and c.axis is None else _axis(c), c.indices)
+def _picked(call: _Names, c: Any) -> Any:
+    if c.dim is None and c.axis is None and len(c.made) == 1:  # the median of all
+        won = ((c.x == c.output) | ((c.x != c.x) & (c.output != c.output))).astype(c.x.dtype)
+        return won * (c.grad / won.sum())
+    at = one_axis("median", c.x, c.dim, c.axis, -1)
+    alone = (slice(None),) * at + (() if c.keepdim else (None,))
+    return call.sort_backward(c.grad[alone], at, c.made[1][alone], c.x.shape)
 
-    return {
-        "conv3d_input": ("w grad", input_gradient),
-        "conv3d_weight": ("x grad", weight_gradient),
-        "embedding_backward": ("grad", embedded),
-        "interpolate_backward": ("grad", resized),
-        **{f"{name}_backward": ("grad", gathered) for name in ("sort", "cummax", "cummin")},
-        **{
-            f"{kind}{n}d_backward": ("grad", partial(turned, n))
-            for kinds, turned in (
-                ("max_unpool", unpooled),
-                ("adaptive_avg_pool", adapted),
-                ("max_pool adaptive_max_pool", pooled),
-            )
-            for kind in kinds.split()
-            for n in (1, 2, 3)
-        },
-        **{f"fractional_max_pool{n}d_backward": ("grad", partial(pooled, n)) for n in (2, 3)},
-    }
+
+def _summed(call: _Names, c: Any) -> Any:
+    how = {"axis": c.axis, "exclusive": c.exclusive, "reverse": not c.reverse}
+    return call.cumsum(c.grad, c.dim, **how)
+
+
+def _put(call: _Names, c: Any) -> Any:
+    values = call.index(c.grad, c.indices)
+    if is_array(c.values):
+        values = _to_shape(values, c.values.shape)
+    if c.accumulate:
+        return c.grad, values
+    return call.index_put(c.grad, c.indices, zeros((), c.grad.dtype)), values
+
+
+def _scattered(call: _Names, c: Any) -> Any:
+    if c.reduce is not None:
+        raise DefinitionError("with reduce= it has no gradient")
+    zero = call.scatter(c.grad, c.dim, c.index, value=0, axis=c.axis)
+    return zero, _gathered(call, c) if is_array(c.src) else None
+
+
+def _gathered(call: _Names, c: Any) -> Any:
+    found = call.gather(c.grad, c.dim, c.index, axis=c.axis)
+    if found.shape == c.src.shape:
+        return found
+    wide = zeros(c.src.shape, found.dtype)
+    wide[tuple(slice(n) for n in found.shape)] = found
+    return wide
+
+
+def _added(call: _Names, c: Any) -> Any:
+    found = call.index_select(c.grad, c.dim, c.index, axis=c.axis)
+    return c.grad, found if c.alpha == 1 else found * c.alpha
+
+
+def _copied(call: _Names, c: Any) -> Any:
+    zero = call.index_fill(c.grad, c.dim, c.index, 0, axis=c.axis)
+    return zero, call.index_select(c.grad, c.dim, c.index, axis=c.axis)
+
+
+def _rolled(call: _Names, c: Any) -> Any:
+    shifts = c.shifts if isinstance(c.shifts, Sequence) else (c.shifts,)
+    return call.roll(c.grad, [-n for n in shifts], c.dims, dim=c.dim, axis=c.axis)
+
+
+# --- and of backward operators that move, pick or scale, or are products --------------------------
+# ``c.grad`` is of what they returned, and ``c.given["grad"]`` their own argument.
+
+
+def _input_gradient(call: _Names, c: Any) -> Any:
+    how, w = _settings(c), matrix_of(c.w)
+    dw = call.conv3d_weight(c.grad, w.shape, c.given["grad"], **how)
+    return dw, call.conv3d(c.grad, w, **how)
+
+
+def _weight_gradient(call: _Names, c: Any) -> Any:
+    how = _settings(c)
+    dx = call.conv3d_input(c.x.shape, c.grad, c.given["grad"], **how)
+    return dx, call.conv3d(c.x, c.grad, **how)
+
+
+def _embedded(call: _Names, c: Any) -> Any:
+    if c.scale_grad_by_freq:
+        raise DefinitionError("with scale_grad_by_freq=True it has no second gradient")
+    found = call.embedding(c.indices, c.grad)
+    if c.padding_idx < 0:
+        return found
+    return call.where((c.indices == c.padding_idx)[..., None], 0, found)
+
+
+def _pooled(rank: int, call: _Names, c: Any) -> Any:
+    """What indices pick of planes."""
+    lead = c.indices.shape[: c.indices.ndim - rank]
+    found = call.gather(c.grad.reshape(*lead, -1), -1, c.indices.reshape(*lead, -1))
+    return found.reshape(c.indices.shape)
+
+
+def _unpooled(rank: int, call: _Names, c: Any) -> Any:
+    """Puts them there."""
+    lead, shape = c.indices.shape[: c.indices.ndim - rank], c.given["grad"].shape
+    zero = zeros((*lead, math.prod(shape[len(lead) :])), c.grad.dtype)
+    flat = (a.reshape(*lead, -1) for a in (c.indices, c.grad))
+    return call.scatter_add(zero, -1, *flat).reshape(shape)
+
+
+def _adapted(rank: int, call: _Names, c: Any) -> Any:
+    return call[f"adaptive_avg_pool{rank}d"](c.grad, c.given["grad"].shape[-rank:])
+
+
+def _resized(call: _Names, c: Any) -> Any:
+    size = None if c.scale_factor is not None else c.given["grad"].shape[2:]
+    how = c.mode, c.align_corners, c.recompute_scale_factor, c.antialias
+    return call.interpolate(c.grad, size, c.scale_factor, *how)
+
+
+def _taken(call: _Names, c: Any) -> Any:
+    at = -1 if c.dim is None and c.axis is None else c.axis if c.dim is None else c.dim
+    return call.gather(c.grad, at, c.indices)
 
 
 class _Names:
@@ -335,11 +301,11 @@ def _cofactors(call: _Names, c: Any) -> Array:
 _MOST_ROWS = 64
 
 
-def _weighed(call: _Names, nan: bool, c: Any) -> Array:
+def _weighed(call: _Names, c: Any, *, nan: bool) -> Array:
     """The gradient of quantiles: each adds up two elements of a sorted line, with weights."""
     alone = c.dim is None and c.axis is None
     x = c.x.reshape(-1) if alone or not c.x.ndim else c.x
-    at = normalize_axis("quantile", -1 if alone else _axis(c), x.ndim)
+    at = one_axis("quantile", x, c.dim, c.axis, -1)
     order, length, parts = call.sort(x, at)[1], x.shape[at], np.atleast_1d(np.float64(c.q))
     index: Any = np.arange(length).reshape(-1, *(1,) * (x.ndim - 1 - at))
     whole: Any = np.float64(length - 1)
@@ -371,17 +337,6 @@ _SECOND: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-def _axis(c: Any) -> int:
-    return int(c.axis if c.dim is None else c.dim)
-
-
-def _sums(grad: Array, bias: Any, rank: int) -> Array | None:
-    """The gradient of a bias: all but the axis of channels is added up."""
-    channels = grad.ndim - 1 - rank
-    axes = tuple(d for d in range(grad.ndim) if d != channels)
-    return None if bias is None else SUM(grad, axis=axes)
-
-
 def _to_shape(grad: Array, shape: tuple[int, ...]) -> Array:
     """Adds up what a smaller array was repeated for."""
     more = grad.ndim - len(shape)
@@ -393,6 +348,42 @@ def _to_shape(grad: Array, shape: tuple[int, ...]) -> Array:
 
 def _epilogue(y: Array, snippet: str, args: Any, out: Any) -> Array:
     return apply_epilogue(y, snippet, *split_arguments(args), out)
+
+
+_POOLS = {"max_unpool": _unpooled, "adaptive_avg_pool": _adapted}
+_POOLS |= dict.fromkeys(("max_pool", "adaptive_max_pool"), _pooled)
+#: What operators have gradients in, and how they are computed.
+_RULES: dict[str, tuple[str, Callable[..., Any]]] = {
+    "conv3d": ("x w bias", _convolved),
+    "conv_transpose3d": ("x w bias", _transposed),
+    "embedding": ("weight", _embedding),
+    "det": ("x", _cofactors),
+    **dict.fromkeys(("kthvalue", "median", "nanmedian", "mode"), ("x", _picked)),
+    "quantile": ("x", partial(_weighed, nan=False)),
+    "nanquantile": ("x", partial(_weighed, nan=True)),
+    "cumsum": ("x", _summed),
+    "index_put": ("x values", _put),
+    "scatter": ("x src", _scattered),
+    "scatter_add": ("x src", lambda call, c: (c.grad, _gathered(call, c))),
+    "index_add": ("x source", _added),
+    "index_copy": ("x source", _copied),
+    "index_fill": (
+        "x",
+        lambda call, c: call.index_fill_backward(c.grad, c.dim, c.index, axis=c.axis),
+    ),
+    "roll": ("x", _rolled),
+    "conv3d_input": ("w grad", _input_gradient),
+    "conv3d_weight": ("x grad", _weight_gradient),
+    "embedding_backward": ("grad", _embedded),
+    "interpolate_backward": ("grad", _resized),
+    **dict.fromkeys(("sort_backward", "cummax_backward", "cummin_backward"), ("grad", _taken)),
+    **{
+        f"{kind}{n}d_backward": ("grad", partial(rule, n))
+        for kind, rule in _POOLS.items()
+        for n in (1, 2, 3)
+    },
+    **{f"fractional_max_pool{n}d_backward": ("grad", partial(_pooled, n)) for n in (2, 3)},
+}
 
 
 def differentiate(namespace: MutableMapping[str, Any]) -> None:

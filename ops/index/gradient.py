@@ -20,7 +20,7 @@ from clprim.ops.index.scatter import index_add, scatter_add
 from clprim.ops.index.taking import take_in
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.shared.arguments import check_shape, dtype_of
-from clprim.ops.shared.dims import empty_like, one_dim, whole
+from clprim.ops.shared.dims import empty_like, one_dim, spread, whole
 from clprim.ops.shared.strings import kernel, lower_bound
 from clprim.plan.strides import dense_strides
 
@@ -115,8 +115,7 @@ def take_along_dim_backward(
         raise ShapeError(
             f"{what}: grad of shape {grad.shape} and indices of {indices.shape} do not fit {shape}"
         )
-    steps = tuple(0 if n == 1 else s for n, s in zip(indices.shape, indices.strides, strict=True))
-    wide = view_of(indices, grad.shape, steps, indices.offset)
+    wide = spread(indices, grad.shape)
     zeros = empty_like(grad, (*grad.shape[:at], shape[at], *grad.shape[at + 1 :]), grad.dtype)
     found = scatter_add(zeros.fill(0), at, wide, grad, out=zeros)
     repeated = tuple(d for d in range(grad.ndim) if d != at and shape[d] < grad.shape[d])
@@ -163,14 +162,8 @@ def embedding_bag_backward(
     what = "embedding_bag_backward"
     dtype = dtype_of(what, "grad", grad)
     check_bags(what, indices, weight, offsets, mode, per_sample_weights)
-    first = "index * w0" if offsets is None else "at_x0(index)"
-    next_ = "(index + 1) * w0" if offsets is None else "at_x0(index + 1)"
-    bags = indices.shape[0]
-    if offsets is not None:
-        bags = offsets.shape[0] - bool(include_last_offset)
-        if not include_last_offset:
-            next_ = "index + 1 < size_x0(0) ? at_x0(index + 1) : w0"
-        first, next_ = (f"clamp((long)({end}), 0L, (long)w0)" for end in (first, next_))
+    last = bool(include_last_offset)
+    bags = indices.shape[0] if offsets is None else offsets.shape[0] - last
     flat = indices.reshape(-1)
     rows, width = weight.shape
     check_shape(what, "grad", grad, (bags, width))
@@ -178,11 +171,7 @@ def embedding_bag_backward(
     if not grad.size or not flat.size:
         zeros = new_dense(per_sample_weights.shape, dtype).fill(0) if weighted else None
         return new_dense(weight.shape, dtype).fill(0), zeros
-    # Where each bag begins and ends.
-    each = indices.shape[1] if offsets is None else flat.shape[0]
-    text = f"y0 = {first}; y1 = {next_};"
-    given = () if offsets is None else (offsets,)
-    begins, ends = kernel(text, what, _INT64, _INT64)(*given, *_needed(text, each), shape=(bags,))
+    begins, ends = _ends(what, indices, offsets, last)
     # A row's number, or one too many for what counts for nothing.
     padding = -1 if padding_idx is None else whole(what, "padding_idx", padding_idx) % rows
     text = WRAPPED.format(c="c", i="x0", n="w0")
@@ -211,20 +200,34 @@ def embedding_bag_backward(
     dweight = take_in(what, zeros, 0, numbers, source, "sum", out=zeros)
     if not weighted:
         return dweight, None
-    text = """
-        typeof_y0 sum = 0;
-        long b = max((long)x2, 0L), c = x1;
-        bool inside = x2 >= 0 && c < size_x3(0);
-        c = inside ? c : 0;
-        for (long d = 0; d < size_x0(1); ++d) sum += at_x0(b, d) * at_x3(c, d);
-        y0 = inside ? sum : 0;"""
-    slopes = kernel(text, what, per_sample_weights.dtype)(grad, numbers, bag, weight)
+    slopes = kernel(_FACTORS, what, per_sample_weights.dtype)(grad, numbers, bag, weight)
     return dweight, slopes.reshape(per_sample_weights.shape)
 
 
-def _needed(text: str, number: int) -> tuple[Any, ...]:
-    """A scalar for a string, where that names one."""
-    return (np.int64(number),) if "w0" in text else ()
+def _ends(what: str, indices: Any, offsets: Any, last: bool) -> tuple[Array, Array]:
+    """Where each bag begins and ends; with ``last`` the last offset is but an end."""
+    given: tuple[Any, ...] = () if offsets is None else (offsets,)
+    first, behind, bags = "index * w0", "(index + 1) * w0", indices.shape[0]
+    if offsets is not None:
+        first, behind, bags = "at_x0(index)", "at_x0(index + 1)", offsets.shape[0] - last
+        if not last:
+            behind = f"index + 1 < size_x0(0) ? {behind} : w0"
+        first, behind = (f"clamp((long)({end}), 0L, (long)w0)" for end in (first, behind))
+    each = np.int64(indices.shape[-1])
+    text = f"y0 = {first}; y1 = {behind};"
+    begins, ends = kernel(text, what, _INT64, _INT64)(*given, each, shape=(bags,))
+    return begins, ends
+
+
+# Gradients in factors: rows of the table, times those of the result.
+_FACTORS = """
+    typeof_y0 sum = 0;
+    long b = max((long)x2, 0L), c = x1;
+    bool inside = x2 >= 0 && c < size_x3(0);
+    c = inside ? c : 0;
+    for (long d = 0; d < size_x0(1); ++d) sum += at_x0(b, d) * at_x3(c, d);
+    y0 = inside ? sum : 0;
+"""
 
 
 def _of_bags(what: str, mode: str, begins: Any, ends: Any, numbers: Any, weight: Any) -> Array:

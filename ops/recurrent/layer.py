@@ -76,32 +76,27 @@ def recurrent_layer(
     """
     what = "recurrent_layer"
     found = _cell(what, cell, gates, activations, clip)
-    found = replace(
-        found,
-        coupled=coupled,
-        after=reset_after,
-        peepholes=cell == "lstm" and peepholes is not None,
-    )
+    peeps = cell == "lstm" and peepholes is not None
+    found = replace(found, coupled=coupled, after=reset_after, peepholes=peeps)
     dtype = check_floating(what, "x", x)
     if x.ndim != 3 or getattr(weight_hh, "ndim", 0) != 2:
         raise ShapeError(f"{what}: x has shape {x.shape}, expected (T, N, I)")
     (steps, batch, features), hidden = x.shape, weight_hh.shape[1]
-    rows = len(_GATES[cell]) * hidden
-    check_shape(what, "weight_ih", weight_ih, (rows, features))
-    check_shape(what, "weight_hh", weight_hh, (rows, hidden))
+    state, rows = (batch, hidden), (found.count * hidden,)
     for label, array, shape in (
-        ("bias_ih", bias_ih, (rows,)), ("bias_hh", bias_hh, (rows,)), ("h_0", h_0, (batch, hidden)),
-        ("c_0", c_0, (batch, hidden)), ("peepholes", peepholes, (3 * hidden,)),
-        ("lengths", lengths, (batch,)), ("out", out, (steps, batch, hidden)),
+        ("weight_ih", weight_ih, (*rows, features)), ("weight_hh", weight_hh, (*rows, hidden)),
+        ("bias_ih", bias_ih, rows), ("bias_hh", bias_hh, rows), ("h_0", h_0, state),
+        ("c_0", c_0, state), ("peepholes", peepholes, (3 * hidden,)),
+        ("lengths", lengths, (batch,)), ("out", out, (steps, *state)),
     ):  # fmt: skip
-        if array is not None:
+        if array is not None or label.startswith("weight"):
             check_shape(what, label, array, shape)
     if lengths is not None:
         check_index(what, "lengths", lengths)
         lengths = lengths.reshape((-1, 1))
-    begins = [zeros((batch, hidden), dtype) if s is None else s for s in (h_0, c_0)]
+    begins = [zeros(state, dtype) if s is None else s for s in (h_0, c_0)]
     begins = begins if cell == "lstm" else begins[:1]
-    y = empty((steps, batch, hidden), dtype) if out is None else out
+    y = empty((steps, *state), dtype) if out is None else out
     bias, inner = bias_ih, bias_hh
     if not (cell == "gru" and reset_after):  # else the state's bias stays within its product
         bias, inner = (bias_hh if bias is None else bias), None
@@ -109,7 +104,7 @@ def recurrent_layer(
     peep = [peepholes[k * hidden :][:hidden] for k in range(3)] if found.peepholes else []
     order = [*reversed(range(steps))] if reverse else [*range(steps)]
     spans = [(t * batch, (t + 1) * batch) for t in order]
-    last = [empty((batch, hidden), dtype) for _ in begins]
+    last = [empty(state, dtype) for _ in begins]
     run_line(
         found,
         Weights(weight_ih, weight_hh, (bias, inner), None, peep),

@@ -184,7 +184,7 @@ class Layers:
         wide = rows.reshape(self.length, self.batch, rows.shape[1])
         return wide.transpose(1, 0, 2) if self.batch_first else wide
 
-    def run(self, dropout: float, *, save: bool) -> tuple[Any, ...]:
+    def run(self, dropout: float, *, save: bool) -> Any:
         """Runs all layers, and returns the output, last states and, to save, a gradient's needs."""
         if not 0 <= dropout <= 1:
             raise ShapeError(f"{self.what}: dropout={dropout} is no probability: expected 0 to 1")

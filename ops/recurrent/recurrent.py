@@ -31,7 +31,7 @@ def lstm(
     *,
     batch_sizes: Sequence[int] | None = None,
     return_saved: bool = False,
-) -> Any:
+) -> tuple[Array, Array, Array] | tuple[Array, Array, Array, Saved]:
     """Returns (output, h_n, c_n) of a long short-term memory, as `torch.lstm` does.
 
     Args:
@@ -72,7 +72,7 @@ def gru(
     *,
     batch_sizes: Sequence[int] | None = None,
     return_saved: bool = False,
-) -> Any:
+) -> tuple[Array, Array] | tuple[Array, Array, Saved]:
     """Returns (output, h_n) of gated recurrent units, as `torch.gru` does; see `lstm`."""
     form = Form(has_biases, num_layers, bidirectional, batch_first, batch_sizes)
     layers = Layers("gru", "gru", input, (hx,), params, form)
@@ -95,7 +95,7 @@ def rnn(
     nonlinearity: str = "tanh",
     batch_sizes: Sequence[int] | None = None,
     return_saved: bool = False,
-) -> Any:
+) -> tuple[Array, Array] | tuple[Array, Array, Saved]:
     """Returns (output, h_n) of plain recurrent layers, as `torch.rnn_tanh` and `rnn_relu` do.
 
     Args and errors are those of `lstm`; ``nonlinearity`` is tanh or relu.

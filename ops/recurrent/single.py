@@ -54,7 +54,7 @@ def lstm_cell(
     b_hh: Any = None,
     *,
     return_saved: bool = False,
-) -> Any:
+) -> tuple[Array, Array] | tuple[Array, Array, SavedStep]:
     """Returns (h, c) after one step of a long short-term memory, as `torch.lstm_cell` does.
 
     Args:
@@ -92,7 +92,7 @@ def gru_cell(
     b_hh: Any = None,
     *,
     return_saved: bool = False,
-) -> Any:
+) -> Array | tuple[Array, SavedStep]:
     """Returns h after one step of a gated recurrent unit, as `torch.gru_cell` does.
 
     See `lstm_cell`; there are 3 gates: reset, update and the new value.
@@ -111,7 +111,7 @@ def rnn_tanh_cell(
     b_hh: Any = None,
     *,
     return_saved: bool = False,
-) -> Any:
+) -> Array | tuple[Array, SavedStep]:
     """Returns tanh(w_ih · input + b_ih + w_hh · h + b_hh), as `torch.rnn_tanh_cell` does.
 
     See `lstm_cell`; weights have H rows.
@@ -130,7 +130,7 @@ def rnn_relu_cell(
     b_hh: Any = None,
     *,
     return_saved: bool = False,
-) -> Any:
+) -> Array | tuple[Array, SavedStep]:
     """Returns what `rnn_tanh_cell` does with max(·, 0) for tanh, as `torch.rnn_relu_cell`."""
     return _one("rnn_relu_cell", return_saved, input, (hx,), w_ih, w_hh, b_ih, b_hh)
 

@@ -161,7 +161,7 @@ _cummax = _extreme("cummax", "lowest", ">=")
 _cummin = _extreme("cummin", "highest", "<=")
 
 
-@operator(sample="x, axis=1")
+@operator(sample="x, axis=1", wrt="x", saves="indices")
 def cummax(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[Array, Array]:
     """Returns (values, indices): the greatest element up to each one, and where along the axis.
 
@@ -178,7 +178,7 @@ def cummax(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[
     return values, indices
 
 
-@operator(sample="x, axis=1")
+@operator(sample="x, axis=1", wrt="x", saves="indices")
 def cummin(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[Array, Array]:
     """Returns (values, indices) of the least element up to each one; see `cummax`."""
     values, indices = _cummin(x, axis=one_axis("cummin", x, dim, axis))

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
 
-from clprim.arrays.array import Array, new_array
+from clprim.arrays.array import Array, new_array, view_of
 from clprim.arrays.validation import counted
 from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
@@ -118,3 +118,10 @@ def empty_like(x: Any, shape: tuple[int, ...], dtype: AnyDType) -> Array:
     for n in shape:
         size *= n
     return new_array(current_device(), shape, dtype, strides, size)
+
+
+def spread(array: Any, shape: tuple[int, ...]) -> Array:
+    """Returns a view of an array that broadcasts to a shape, in that shape."""
+    missing = len(shape) - array.ndim
+    steps = (0 if n == 1 else s for n, s in zip(array.shape, array.strides, strict=True))
+    return view_of(array, shape, (*(0,) * missing, *steps), array.offset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, dtype_of, is_array
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.flags import middle
-from clprim.ops.shared.strings import kernel, places
-from clprim.ops.sort.sort import in_order, sort, without
+from clprim.ops.shared.strings import kernel
+from clprim.ops.sort.sort import in_order, ordered, without
 from clprim.primitives.scan import Scan
 
 
@@ -71,12 +72,12 @@ def nanmedian(
     x = x.reshape(1) if single else x
     if not x.shape[at]:
         raise ShapeError(f"{what}: no elements along axis {at} of shape {x.shape}")
-    values, order = sort(x, at)
+    values, order = ordered(what, x, at)
     text = f"""
-        {_numbers(x.ndim, at, "x0")}
+        {_numbers("x0", x.ndim, at)}
         long place = known ? (known - 1) / 2 : 0;
-        y0 = at_x0({places(x.ndim, {at: "place"})});
-        y1 = at_x1({places(x.ndim, {at: "place"})});
+        y0 = {_element("x0", x.ndim, at, "place")};
+        y1 = {_element("x1", x.ndim, at, "place")};
     """
     shape = (*x.shape[:at], 1, *x.shape[at + 1 :])
     chosen = kernel(text, what, x.dtype, np.dtype(np.int64))
@@ -88,13 +89,18 @@ def nanmedian(
     return found if keepdim else without(at, found[0], found[1])
 
 
-def _numbers(ndim: int, at: int, ordered: str, shift: int = 0) -> str:
+def _element(array: str, ndim: int, at: int, place: str, *, behind: bool = False) -> str:
+    """C for a place of the line of a result, which may have one more axis before its own."""
+    own = [f"coord({d + (behind and d < at)})" for d in range(ndim)]
+    own[at] = place
+    return f"at_{array}({', '.join(own)})"
+
+
+def _numbers(array: str, ndim: int, at: int, *, behind: bool = False) -> str:
     """C that declares ``known``: the elements of a sorted line that are no NaN."""
-    own = [f"coord({d + (shift if d < at else shift - (shift > 0))})" for d in range(ndim)]
-    own[at] = "middle"
-    element = f"at_{ordered}({', '.join(own)})"
+    element = _element(array, ndim, at, "middle", behind=behind)
     return f"""
-        long known = 0, end = size_{ordered}({at});
+        long known = 0, end = size_{array}({at});
         while (known < end) {{
             long middle = known + (end - known) / 2;
             if ({element} == {element}) known = middle + 1;
@@ -138,7 +144,7 @@ def mode(
     x = x.reshape(1) if single else x
     if not x.shape[at]:
         raise ShapeError(f"{what}: no elements along axis {at} of shape {x.shape}")
-    values, order = sort(x, at)
+    values, order = ordered(what, x, at)
     longest = argmax(_RUNS(values, axis=at, segments=values), axis=at, keepdims=True)
     found = [take_along_dim(a, longest, at) for a in (values, order)]
     if single:
@@ -196,6 +202,17 @@ def nanquantile(
     return _quantile("nanquantile", x, q, dim, keepdim, interpolation, axis)
 
 
+def _parts(what: str, q: Any) -> Any:
+    """The numbers of a quantile on the host."""
+    try:
+        given = np.asarray(q.get() if is_array(q) else q, np.float64)
+    except (TypeError, ValueError, OverflowError):  # words, and what float takes of no number
+        given = np.full((), np.nan)
+    if given.ndim > 1 or isinstance(q, str | bytes) or not ((given >= 0) & (given <= 1)).all():
+        raise ShapeError(f"{what}: q={quoted(q)}: expected a number in [0, 1], or some of them")
+    return given
+
+
 def _quantile(
     what: str, x: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, axis: Any
 ) -> Array:
@@ -204,12 +221,7 @@ def _quantile(
         raise ShapeError(
             f"{what}: interpolation={quoted(interpolation)}: one of {', '.join(_BETWEEN)}"
         )
-    try:
-        given = np.asarray(q.get() if is_array(q) else q, np.float64)
-    except (TypeError, ValueError, OverflowError):  # words, and what float takes of no number
-        given = np.full((), np.nan)
-    if given.ndim > 1 or isinstance(q, str | bytes) or not ((given >= 0) & (given <= 1)).all():
-        raise ShapeError(f"{what}: q={quoted(q)}: expected a number in [0, 1], or some of them")
+    given = _parts(what, q)
     ndim = x.ndim
     flat = dim is None and axis is None
     if flat:
@@ -219,20 +231,15 @@ def _quantile(
     length = x.shape[at]
     if not length:
         raise ShapeError(f"{what}: no elements along axis {at} of shape {x.shape}")
-    ordered, _ = sort(x, at)
+    line, _ = ordered(what, x, at)
     kept = x.shape[:at] + x.shape[at + 1 :]
     wide = np.dtype(np.float64 if x.dtype == np.float64 else np.float32)
     spread = (-1, *(1 for _ in kept))
-
-    def element(place: str) -> str:
-        own = [f"coord({d + 1})" for d in range(len(kept))]
-        own.insert(at, place)
-        return f"at_x2({', '.join(own)})"
-
+    element = partial(_element, "x2", x.ndim, at, behind=True)
     if what == "nanquantile":  # how many there are is known where they are
         host = (given.astype(wide).reshape(spread), np.zeros((1,), wide))
         places_ = f"""
-            {_numbers(x.ndim, at, "x2", shift=1)}
+            {_numbers("x2", x.ndim, at, behind=True)}
             typeof_x0 place = x0 * (known ? known - 1 : 0) + x1;
             long below = (long)floor(place), next = below + 1 < known ? below + 1 : below;
             typeof_x0 part = place - below;
@@ -258,7 +265,7 @@ def _quantile(
         y0 = greatest != greatest ? greatest : y0;
         """
     operator = kernel(text, what, x.dtype)
-    found: Array = operator(*map(asarray, host), ordered, shape=(given.size, *kept))
+    found: Array = operator(*map(asarray, host), line, shape=(given.size, *kept))
     if keepdim:
         rest = (1,) * ndim if flat else (*kept[:at], 1, *kept[at:])
         found = found.reshape((given.size, *rest))

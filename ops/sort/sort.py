@@ -44,7 +44,14 @@ def in_order(what: str, x: Any, axis: int, descending: bool, first: int, count: 
     return values.reshape(()), indices.reshape(())
 
 
-@operator(torch="sort sort.stable stable=True @like")
+@repeatable
+def ordered(what: str, x: Any, at: int) -> tuple[Array, Array]:
+    """Returns values and indices along an axis, the least first."""
+    found: tuple[Array, Array] = in_order(what, x, at, False, 0, x.shape[at])
+    return found
+
+
+@operator(torch="sort sort.stable stable=True @like", wrt="x", saves="indices")
 @repeatable
 def sort(
     x: Any,
@@ -101,6 +108,9 @@ def argsort(
     torch="topk",
     onnx="TopK(x, k: Number) axis:dim=-1 largest=1 -sorted @2",
     sample="x, 1, 1",
+    wrt="x",
+    saves="indices",
+    backward="sort_backward",
 )
 @repeatable
 def topk(
@@ -142,7 +152,7 @@ def sort_backward(
     """
     what = "sort_backward"
     dtype_of(what, "indices", indices)
-    at = one_axis(what, grad, dim, axis)
+    at = one_axis(what, grad, dim, axis, -1)
     sizes = tuple(sizes)
     rest = [s[:at] + s[at + 1 :] for s in (tuple(grad.shape), sizes)]
     if grad.shape != indices.shape or rest[0] != rest[1]:
@@ -151,7 +161,7 @@ def sort_backward(
         )
     # Where does each element go? The order of the indices is the inverse, if they are all there; of
     # some, a search in their order finds out.
-    values, order = sort(indices, at)
+    values, order = ordered(what, indices, at)
     text = f"""
         long low = 0, high = size_x0({at});
         while (low < high) {{

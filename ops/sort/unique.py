@@ -19,7 +19,7 @@ from clprim.ops.shared.flags import distinct
 from clprim.ops.shared.strings import kernel, places
 from clprim.ops.sort.keys import with_axis
 from clprim.ops.sort.search import FIRST, numbered
-from clprim.ops.sort.sort import sort
+from clprim.ops.sort.sort import ordered
 
 _INT64 = np.dtype(np.int64)
 
@@ -80,7 +80,7 @@ def unique(
         found += [empty.reshape(shape)] if return_inverse else []
         found += [empty] if return_counts else []
         return found[0] if len(found) == 1 else tuple(found)
-    values, order = sort(flat, 0)
+    values, order = ordered("unique", flat, 0)
     text = "typeof_x0 a = at_x0(coord(0)), b = at_x0(coord(0) ? coord(0) - 1 : 0);"
     text += f"y0 = coord(0) == 0 || (a != b{' && (a == a || b == b)' if equal_nan else ''});"
     flags = kernel(text, "unique", np.dtype(np.bool_))(values, shape=values.shape)
@@ -96,7 +96,7 @@ def unique(
         found = [index_select(x, along, first)]
     found += [first] if return_index else []
     if return_inverse:
-        _, back = sort(order, 0)
+        _, back = ordered("unique", order, 0)
         which = kernel("y0 = at_x1(x0) - 1;", "unique", _INT64)(back, numbers)
         found.append(which.reshape(shape))
     if return_counts:
@@ -207,11 +207,11 @@ def _slices(x: Any, axis: int) -> Array:
 
 def _ranks(lines: Any) -> Array:
     """How many distinct elements of its line are less than each element."""
-    values, order = sort(lines, 1)
+    values, order = ordered("unique", lines, 1)
     text = """
         long i = coord(0), j = coord(1);
         y0 = j && at_x0(i, j) != at_x0(i, j - 1);
     """
     steps = cumsum(kernel(text, "unique_steps", _INT64)(values, shape=values.shape), 1)
-    _, back = sort(order, 1)
+    _, back = ordered("unique", order, 1)
     return kernel("y0 = at_x1(coord(0), x0);", "unique_ranks", _INT64)(back, steps)
