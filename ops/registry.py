@@ -83,7 +83,10 @@ def public() -> dict[str, Callable[..., Any]]:
 
 # What every operator means by a parameter of such a name.
 _MEANINGS = {
+    "x": "An array.",
     "out": "Where the result goes.",
+    "dim": "Along which axis.",
+    "keepdim": "Whether the axis stays, with size 1.",
     "axis": "The same as ``dim``, by NumPy's name.",
     "reduction": '``"mean"``, ``"sum"`` or ``"none"``.',
 }

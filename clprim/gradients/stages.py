@@ -104,12 +104,12 @@ class StageMaker:
         written: Mapping[str, str] | None = None,
     ) -> list[GradientStage]:
         """Returns a kernel for all gradients of one shape that are summed along the same axes."""
-        together: dict[Any, list[str]] = {}
+        together: dict[tuple[tuple[int, ...], tuple[int, ...]], list[str]] = {}
         for name, place in places.items():
             together.setdefault(place, []).append(name)
         return [
-            self.stage(derivation, values, *place, names, written)
-            for place, names in together.items()
+            self.stage(derivation, values, whole, axes, names, written)
+            for (whole, axes), names in together.items()
         ]
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
-from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array, new_dense, view_of
@@ -22,6 +21,7 @@ from clprim.ops.attention.weights import query_sums, weights, weights_gradient
 from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_dtype, check_shape, dtype_of
+from clprim.ops.shared.strings import kernel
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.randomness import State, advance, at, checked_state, get_state
@@ -145,13 +145,8 @@ def _multiply(weights: Any, right: Any, out: Any) -> None:
 _copy = Pointwise("y0 = x0;", name="copy")
 
 
-@lru_cache(maxsize=4)
-def _converter(dtype: Any) -> Pointwise:
-    return Pointwise("y0 = x0;", name="copy", result_type=dtype)
-
-
 def _as(array: Any, dtype: Any) -> Any:
-    return array if array.dtype == dtype else _converter(dtype)(array)
+    return array if array.dtype == dtype else kernel("y0 = x0;", "copy", dtype)(array)
 
 
 def scaled_dot_product_attention_backward(

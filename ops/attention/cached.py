@@ -8,14 +8,15 @@ from typing import Any, Literal
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.errors import DefinitionError, ShapeError
 from clprim.ops.attention.attention import _as
 from clprim.ops.attention.problem import Problem
+from clprim.ops.index.gather import check_index
 from clprim.ops.product.matmul import matmul
 from clprim.ops.reduction.softmax import softmax
 from clprim.ops.registry import operator
 from clprim.ops.shape.join import cat
-from clprim.ops.shared.arguments import check_shape, dtype_of, real
+from clprim.ops.shared.arguments import check_shape, real
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 
@@ -135,8 +136,7 @@ def _seen(full: Any, causal: bool, past: Any, lengths: Any, window: Any) -> list
     arrays: list[Any] = []
 
     def number(label: str, value: Any) -> str:
-        if dtype_of(_WHAT, label, value).kind not in "iu":
-            raise DTypeError(f"{_WHAT}: {label} is {value.dtype}, expected integers")
+        check_index(_WHAT, label, value)
         if value.size not in (1, full[0]) or value.ndim > 1:
             raise ShapeError(f"{_WHAT}: {label} has shape {value.shape}, expected ({full[0]},)")
         arrays.append(value.reshape((-1, *[1] * (len(full) - 1))))

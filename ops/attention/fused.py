@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from clprim.arrays.array import new_dense, view_of
 from clprim.call.primitive import NoPlanError, Primitive, run
 from clprim.dtypes import AnyDType
+from clprim.ops.shared.exponentials import exponentials
 from clprim.plan.fused.attention_few import FEW, slices_of
 from clprim.plan.fused.attention_gradient import tiles_of
 from clprim.plan.strides import Operand
@@ -18,30 +19,10 @@ from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.randomness import State
 
-# What slices of keys give: x0 is a slice's largest score, x1 the sum of exponentials below it.
-_FROM = "typeof_reduce_y0 up = {0} - reduce_y0, scale = {0} == reduce_y0 ? 1 : exp(-fabs(up));"
-_PART = "reduce_y{0} = up > 0 ? reduce_y{0} * scale + {1} : reduce_y{0} + {1} * scale;"
-_UP = "reduce_y0 = up > 0 ? {0} : reduce_y0;"
-
 
 def _join(parts: Sequence[str], finalize: str) -> Reduction:
-    """Adds up parts of slices, each scaled from its slice's largest score to that of all."""
-    numbers = range(1, 1 + len(parts))
-    others = [f"other_y{n}" for n in numbers]
-    step, combine = (
-        _FROM.format(most)
-        + "".join(_PART.format(n, part) for n, part in zip(numbers, given, strict=True))
-        + _UP.format(most)
-        for most, given in (("x0", parts), ("other_y0", others))
-    )
-    return Reduction(
-        "",
-        init="reduce_y0 = -INFINITY;" + "".join(f" reduce_y{n} = 0;" for n in numbers),
-        step=step,
-        combine=combine,
-        finalize=finalize,
-        name="attention_slices",
-    )
+    """Adds up parts of slices, of which x0 is the largest score, and x1 sums exponentials below."""
+    return Reduction("", **exponentials("x0", 0, parts), finalize=finalize, name="attention_slices")
 
 
 # A query that sees no key has no weights.

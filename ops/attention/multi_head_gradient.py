@@ -16,7 +16,7 @@ from clprim.ops.random.dropout import dropout_backward
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.reduction.softmax import softmax_backward
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_given, check_shape
 
 
 class MultiHeadGradients(NamedTuple):
@@ -78,19 +78,11 @@ def multi_head_attention_backward(
     dtype, given = saved.rows.dtype, saved.given
     high = saved.out.shape[0]
     shape = (length, batch, high) if saved.batched else (length, high)
-    for label, array, expected in (
-        ("grad", grad, shape),
-        ("grad_weights", grad_weights, saved.shape),
-    ):
-        if array is None and label != "grad":
-            continue
-        if expected is None:
-            raise ShapeError(f"{what}: {label}: the call had need_weights=False")
-        if (dtype_of(what, label, array), array.shape) != (dtype, expected):
-            raise ShapeError(
-                f"{what}: {label} has shape {array.shape} of {array.dtype}, expected {expected} of "
-                f"{dtype}"
-            )
+    check_shape(what, "grad", grad, shape)
+    check_given(what, "grad", grad, shape, dtype)
+    if grad_weights is not None and saved.shape is None:
+        raise ShapeError(f"{what}: grad_weights: the call had need_weights=False")
+    check_given(what, "grad_weights", grad_weights, saved.shape or (), dtype)
     mask = True, True, "out_proj_bias" in given
     grad = grad.reshape(length, batch, high)
     drows, dout, dout_bias = linear_backward(grad, saved.rows, saved.out, output_mask=mask)

@@ -11,7 +11,7 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.arrays.expressions import TRUTHS, renamed
 from clprim.dtypes import AnyDType, adapted, promote, scalar_dtype
-from clprim.errors import DTypeError, ShapeError, upload_hint
+from clprim.errors import ShapeError
 from clprim.ops.elementwise.row import SAME, Row, gradient, gradient_of_result
 from clprim.ops.shared.arguments import check_floating, dtype_of, is_array, number, operand, real
 from clprim.ops.shared.made import made
@@ -108,29 +108,15 @@ def unary(name: str) -> Callable[..., Any]:
     return compute
 
 
-def _checked(name: str, a: Any, b: Any) -> None:
-    for value in (a, b):
-        if not is_array(value) and not isinstance(value, int | float | np.generic):
-            raise DTypeError(
-                f"{name}: expected a device array or a number, got {type(value).__name__}"
-                + upload_hint(value)
-            )
-    if not is_array(a) and not is_array(b):
-        raise DTypeError(f"{name}: expected a device array among its operands, got two numbers")
-
-
 def _arithmetic(name: str) -> Callable[..., Any]:
     def compute(a: Any, b: Any, *, out: Any = None) -> Any:
-        _checked(name, a, b)
-        if is_array(a):
-            return binary(name, a, b, out=out)
-        return binary(name, b, a, swapped=True, out=out)
+        return arithmetic(name, name, a, b, out)
 
     return compute
 
 
 def _logical(name: str) -> Callable[..., Any]:
-    """A string of two, of which one may be a number."""
+    """A string of two, of which one may be a number, and which may change places."""
     text = f"y0 = (@ != 0) {TRUTHS[name]} (x0 != 0);"
     of_arrays, of_number = (
         Pointwise(text.replace("@", other), name=f"{name}_of", result_type=np.bool_)
@@ -138,10 +124,9 @@ def _logical(name: str) -> Callable[..., Any]:
     )
 
     def compute(a: Any, b: Any, *, out: Any = None) -> Any:
-        _checked(name, a, b)
-        if is_array(a) and is_array(b):
-            return of_arrays(a, b, out=out)
-        return of_number(*((a, b) if is_array(a) else (b, a)), out=out)
+        a, b = (a, b) if is_array(a) else (b, a)
+        dtype_of(name, "at least one operand", a)
+        return (of_arrays if is_array(b) else of_number)(a, operand(name, b), out=out)
 
     return compute
 

@@ -12,18 +12,13 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.dtypes import AnyDType, promote, scalar_dtype
+from clprim.dtypes import promote, scalar_dtype
 from clprim.errors import DefinitionError
 from clprim.ops.elementwise.table import ROWS
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import Operator, dtype_of, is_array, number
+from clprim.ops.shared.strings import kernel
 from clprim.primitives.pointwise import Pointwise
-
-
-@lru_cache(maxsize=256)
-def _where(a: str, b: str, dtype: AnyDType) -> Operator:
-    expr = f"y0 = x0 != 0 ? (typeof_y0){a} : (typeof_y0){b};"
-    return Pointwise(expr, result_type=dtype, name="where")
 
 
 @operator(onnx="Where @moves", sample="x, x, x")
@@ -65,7 +60,8 @@ def where(condition: Any, a: Any, b: Any, *, out: Any = None) -> Array:
         for v in (a, b)
         if not is_array(v)
     ]
-    return _where(*labels, dtype)(condition, *arrays, *scalars, out=out)
+    text = f"y0 = x0 != 0 ? (typeof_y0){labels[0]} : (typeof_y0){labels[1]};"
+    return kernel(text, "where", dtype)(condition, *arrays, *scalars, out=out)
 
 
 _OF_NUMBERS = {float: np.float32, int: np.int64, bool: np.bool_}
@@ -98,7 +94,6 @@ def clamp(x: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Array
     """Returns elements of ``x`` brought between ``min`` and ``max``; NaN stays NaN.
 
     Args:
-        x: An array.
         min: The least result: an array, a number, or None for no bound.
         max: The greatest result, likewise; it decides where it is below ``min``.
     """

@@ -223,6 +223,7 @@ Example:
     Row("threshold",
         "x where it is greater than ``threshold``, else ``value``; promoted as NumPy does",
         "y0 = x0 <= w0 ? w1 : x0;", integers=SAME, numbers="threshold, value=0.0", sample="x, 0, 1",
+        backward=", which does not depend on its ``value``",
         onnx="ThresholdedRelu alpha:threshold=1.0"),
     Row("leaky_relu", "x where it is positive, else ``negative_slope`` · x",
         "typeof_y0 x = x0; y0 = x > 0 ? x : x * w0;", numbers="negative_slope=0.01", backward="",

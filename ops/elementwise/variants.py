@@ -14,12 +14,11 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
-from clprim.ops.elementwise.calls import back
 from clprim.ops.elementwise.row import Row
 from clprim.ops.elementwise.table import ROWS
 from clprim.ops.gradients.vjp import vjp
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of, number, real
+from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import one_axis, whole
 from clprim.ops.shared.strings import kernel
 
@@ -54,12 +53,6 @@ def round(x: Any, *, decimals: int = 0, out: Any = None) -> Array:
         raise ShapeError(f"round: decimals={places}: expected -{_MOST_PLACES} to {_MOST_PLACES}")
     rescaled = ROWS["round.down_to" if places < 0 else "round.up_to"].operator
     return rescaled(x, 10.0 ** builtins.abs(places), out=out)
-
-
-def threshold_backward(grad: Any, x: Any, threshold: float) -> Array:
-    """Returns the gradient of `threshold`, which does not depend on its ``value``."""
-    low = number("threshold_backward", "threshold", threshold)
-    return back("threshold_backward", ROWS["threshold"], grad, x, low, 0)
 
 
 @operator(autocast="lower", sample="x, empty(3)")
@@ -98,7 +91,6 @@ def gelu(x: Any, approximate: str = "none", *, out: Any = None) -> Array:
     """Returns x · Φ(x), Φ the normal distribution function (Hendrycks and Gimpel 2016).
 
     Args:
-        x: An array.
         approximate: ``"none"`` calculates x / 2 · (1 + erf(x / √2)), and ``"tanh"``
             x / 2 · (1 + tanh(√(2/π) (x + 0.044715 x³))).
     """
@@ -154,7 +146,6 @@ def logit(x: Any, eps: float | None = None, *, out: Any = None) -> Array:
     """Returns log(x / (1 - x)), the inverse of `sigmoid`.
 
     Args:
-        x: An array.
         eps: Where given, x is brought between ``eps`` and ``1 - eps`` first; else there is no
             result (NaN) below 0 and above 1.
         out: Where the result goes; it may be ``x``.
@@ -185,7 +176,6 @@ def nan_to_num(
     """Returns x with numbers in place of NaN and of infinities; integers stay as they are.
 
     Args:
-        x: An array.
         nan: What stands for NaN.
         posinf: What stands for ∞: the greatest number of x's dtype by default.
         neginf: What stands for -∞: the least one by default.
@@ -205,9 +195,4 @@ def nan_to_num(
     )
 
 
-def nan_to_num_backward(grad: Any, x: Any) -> Array:
-    """Returns the gradient of `nan_to_num`: 0 where x is not finite."""
-    what = "nan_to_num_backward"
-    dtype = dtype_of(what, "grad", grad)
-    dtype_of(what, "x", x)
-    return kernel("y0 = x1 - x1 == 0 ? x0 : 0;", what, dtype)(grad, x)
+nan_to_num_backward = vjp(nan_to_num, "x", ": 0 where x is not finite")

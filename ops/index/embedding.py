@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,9 @@ from clprim.ops.index.scatter import index_copy
 from clprim.ops.norm.renorm import renorm
 from clprim.ops.reduction.extrema import amax
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import Operator, dtype_of, is_array, number
+from clprim.ops.shared.arguments import dtype_of, is_array, number
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
-from clprim.primitives.pointwise import Pointwise
 
 
 @operator(
@@ -202,17 +200,11 @@ def embedding_bag(
     return operator(*arrays, shape=(bags, weight.shape[1]))
 
 
-@lru_cache(maxsize=64)
-def _masked(value: str, dtype: Any, name: str) -> Operator:
-    return Pointwise(f"y0 = x1 ? {value} : x0;", result_type=dtype, name=name)
-
-
 @operator(sample="x, empty(4, bool), 1", wrt="x")
 def masked_fill(x: Any, mask: Any, value: Any, *, out: Any = None) -> Array:
     """Returns x with a value wherever a mask is set.
 
     Args:
-        x: A device array.
         mask: Of bool; broadcasts with x.
         value: A number, or an array of one element.
         out: Where the result goes; may be x.
@@ -225,7 +217,7 @@ def masked_fill(x: Any, mask: Any, value: Any, *, out: Any = None) -> Array:
         if value.size != 1:
             raise ShapeError(f"{what}: value has shape {value.shape}, expected one element")
         one = view_of(value, (), (), value.offset)
-        return _masked("(typeof_y0)x2", dtype, what)(x, mask, one, out=out)
+        return kernel("y0 = x1 ? (typeof_y0)x2 : x0;", what, dtype)(x, mask, one, out=out)
     fill = number(what, "value", value)
     if dtype.kind in "iub":
         if fill != int(fill):
@@ -234,7 +226,7 @@ def masked_fill(x: Any, mask: Any, value: Any, *, out: Any = None) -> Array:
         if info is not None and not info.min <= fill <= info.max:
             raise DTypeError(f"{what}: x of {dtype} cannot hold value={quoted(value)}")
         fill = dtype.type(int(fill))
-    return _masked("w0", dtype, what)(x, mask, fill, out=out)
+    return kernel("y0 = x1 ? w0 : x0;", what, dtype)(x, mask, fill, out=out)
 
 
 def masked_fill_backward(grad: Any, mask: Any) -> Array:

@@ -37,8 +37,6 @@ def index_fill(
     """Returns ``x`` with a number in whole slices: ``y[index[i]] = value`` for the axis 0.
 
     Args:
-        x: An array.
-        dim: The axis.
         index: A line of integers; negative ones count from the end, others out of bounds write
             nothing.
         value: A number, or an array of no dimensions.
@@ -85,7 +83,6 @@ def masked_scatter(x: Any, mask: Any, source: Any, *, out: Any = None) -> Array:
     How many these are is downloaded, so that a source that is too short is refused.
 
     Args:
-        x: An array.
         mask: Of bool; the two broadcast.
         source: Of x's dtype, with at least as many elements as are set; it is read in C order.
         out: Where the result goes; it may be ``x``.

@@ -36,7 +36,6 @@ def take(x: Any, index: Any, *, out: Any = None) -> Array:
     """Returns elements of x by their position in C order, in the shape of the index.
 
     Args:
-        x: A device array.
         index: Of integers.
 
     Example:
@@ -73,8 +72,6 @@ def gather(
     """Returns ``x[…, index[…, i, …], …]``: along one dimension the index says which element.
 
     Args:
-        x: A device array.
-        dim: The dimension.
         index: Of integers, with as many dimensions as x, and no longer in any other one; without
             elements of any shape.
 
@@ -110,7 +107,6 @@ def take_along_dim(
     """Returns elements along a dimension by their number there; other dimensions broadcast.
 
     Args:
-        x: A device array.
         indices: Of integers, with as many dimensions as x.
         dim: The dimension; None takes both arrays as flat.
     """
@@ -167,8 +163,6 @@ def index_select(
     """Returns the slices of x along a dimension that an index names.
 
     Args:
-        x: A device array.
-        dim: The dimension.
         index: Of integers, of one dimension (or none, which is one index).
 
     Returns:

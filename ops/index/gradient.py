@@ -39,7 +39,6 @@ def gather_backward(
 
     Args:
         sizes: Shape of the array.
-        dim: Along which axis.
     """
     dtype_of("gather_backward", "grad", grad)
     zeros = _zeros(sizes, grad)
@@ -99,7 +98,6 @@ def take_along_dim_backward(
 
     Args:
         sizes: Shape of the array; where it was repeated, the gradient is summed up.
-        dim: Along which dimension.
     """
     what = "take_along_dim_backward"
     dtype_of(what, "grad", grad)

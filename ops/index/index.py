@@ -29,7 +29,6 @@ def index(x: Any, indices: Sequence[Any], *, out: Any = None) -> Array:
     """Returns ``x[indices]`` with arrays of integers and masks, as NumPy's indexing with arrays.
 
     Args:
-        x: A device array.
         indices: For each of the first dimensions an array of integers, which broadcast together, an
             integer, or None for all of a dimension (NumPy's ``:``). An array of bool is a mask of
             as many dimensions as it has, for whose number of ones the host waits.
@@ -95,7 +94,6 @@ def index_put(
     """Returns ``x`` with ``y[indices] = values``, or ``+=`` where ``accumulate`` is set.
 
     Args:
-        x: An array.
         indices: As in `index`.
         values: What is written, of the shape of what `index` reads, or what broadcasts to it.
         accumulate: Whether values are added, those that go to one place in order.

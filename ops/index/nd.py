@@ -29,7 +29,6 @@ def gather_nd(x: Any, index: Any, batch_dims: int = 0, *, out: Any = None) -> Ar
     """Returns what rows of an index name: of k numbers each, ``x[i0, …, ik-1]``.
 
     Args:
-        x: A device array.
         index: Of integers, (…, k): a row names an element of x's first k dimensions behind those
             of the batch, or a slice where x has more.
         batch_dims: How many first dimensions x and the index share; a row reads its own part.
@@ -79,7 +78,6 @@ def scatter_nd(x: Any, index: Any, updates: Any, reduce: str | None = None) -> A
     """Returns x with what rows of an index name replaced: ``y[i0, …, ik-1] = updates[…]``.
 
     Args:
-        x: A device array.
         index: Of integers, (…, k), as in `gather_nd`. Of rows that are alike the last one counts.
         updates: Of x's dtype and the shape that `gather_nd` returns.
         reduce: "sum", "prod", "amax" or "amin", to combine with what is there.

@@ -54,8 +54,6 @@ def scatter(
     from the end; those that are out of bounds write nothing.
 
     Args:
-        x: An array.
-        dim: The axis.
         index: Of integers, with as many dimensions as ``x``.
         src: What is written, at least as long as the index, or a number.
         value: A number instead of ``src``.
@@ -120,8 +118,6 @@ def scatter_reduce(
     """Returns ``x`` with elements taken in by sum, prod, mean, amax or amin; see `scatter`.
 
     Args:
-        x: An array.
-        dim: The axis.
         index: Of integers, with as many dimensions as ``x``.
         src: What is taken in, at least as long as the index.
         reduce: How.
@@ -172,8 +168,6 @@ def index_add(
     As `torch.index_add`; those that go to one place are added in order.
 
     Args:
-        x: An array.
-        dim: The axis.
         index: A line of integers; negative ones count from the end, others out of bounds add
             nothing.
         source: A slice for each index.

@@ -17,6 +17,7 @@ from clprim.ops.loss.reduced import check_reduction
 from clprim.ops.norm.arguments import allocate, channel_view, check_result
 from clprim.ops.norm.moments import flat_view, spread_view, statistics_dtype
 from clprim.ops.shared.arguments import check_floating, dtype_of, real
+from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import added
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
@@ -140,7 +141,7 @@ class Rows:
         elif none:
             expr = expr.replace(" y1 = 1;", "")
         types = (dtype,) if none else (kind, kind)
-        operator = _row_map(expr, types, f"{self.what}_rows")
+        operator = kernel(expr, f"{self.what}_rows", *types)
         result: Array
         if none:
             result = operator(*arrays, *numbers, out=out)
@@ -158,7 +159,7 @@ class Rows:
         weights = () if self.weight is None else (self.weight,)
         expr = self._row("at_x2(picked)" if weights else "1")
         expr += "y0 = counted; y1 = ignored ? -1 : x0;\n(void)inside_x1({at});"
-        operator = _row_map(expr.replace("{at}", self._at()), (kind, kind), f"{self.what}_rows")
+        operator = kernel(expr.replace("{at}", self._at()), f"{self.what}_rows", kind, kind)
         found = operator(self.target, self.input, *weights)
         total = [_sum(kind)(found[0])] if self.reduction == "mean" else []
         return [*(spread_view(a, (self.axis,)) if self.shape else a for a in found), *total]
@@ -179,11 +180,6 @@ class Rows:
 
 
 _number = Pointwise("y0 = index;", name="class_numbers")
-
-
-@lru_cache(maxsize=256)
-def _row_map(expr: str, types: tuple[AnyDType, ...], name: str) -> Pointwise:
-    return Pointwise(expr, result_type=types, name=name)
 
 
 @lru_cache(maxsize=8)

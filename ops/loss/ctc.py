@@ -15,6 +15,7 @@ from clprim.arrays.array import Array, new_dense
 from clprim.arrays.creation import asarray
 from clprim.dtypes import value_dtype
 from clprim.errors import DTypeError, ShapeError
+from clprim.ops.index.gather import check_index
 from clprim.ops.loss.reduced import check_reduction
 from clprim.ops.reduction.reduce import mean
 from clprim.ops.reduction.reduce import sum as add_up
@@ -51,8 +52,7 @@ class _Problem:
         self.single = log_probs.ndim == 2
         self.x = log_probs.reshape(log_probs.shape[0], 1, -1) if self.single else log_probs
         length, batch, classes = self.x.shape
-        if dtype_of(what, "targets", targets).kind not in "iu":
-            raise DTypeError(f"{what}: expected integers for targets, got {targets.dtype}")
+        check_index(what, "targets", targets)
         self.inputs = _lengths(what, "input_lengths", input_lengths, batch, length)
         flat = targets.ndim == 1
         most = targets.shape[-1]

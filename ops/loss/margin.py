@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, is_real, value_dtype
-from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.gradients.vjp import vjp
-from clprim.ops.loss.operators import (
-    binary_cross_entropy_with_logits,
-)
+from clprim.ops.index.gather import check_index
+from clprim.ops.loss.operators import binary_cross_entropy_with_logits
 from clprim.ops.loss.reduced import check_reduction, scaled
 from clprim.ops.norm.moments import spread_view
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of, real
+from clprim.ops.shared.strings import kernel
 from clprim.primitives.pointwise import Pointwise
 
 # --- one right class -----------------------------------------------------------------------------
 
+_TIMES = "y0 = x0 * w0;"
 # A class that is none makes its row NaN.
 _ONE = """
     long t = x1, c = coord(1);
@@ -82,7 +82,7 @@ def multi_margin_loss_backward(
     kind = value_dtype(x.dtype, [x.dtype])
     slopes = _one_slope(kind, p, weight is not None)(x, *arrays, grad, *numbers)
     sums = spread_view(add_up(slopes, 1), (1,))
-    found = _one_whole(x.dtype)(slopes, arrays[0], sums)
+    found = kernel("y0 = x1 == coord(1) ? -x2 : x0;", what, x.dtype)(slopes, arrays[0], sums)
     return found.reshape(input.shape)
 
 
@@ -94,9 +94,7 @@ def _one(
     x = _as_rows(what, input)
     if not is_real(p) or p not in (1, 2):
         raise DefinitionError(f"{what}: p={quoted(p)}; expected 1 or 2")
-    dtype_of(what, "target", target)
-    if target.dtype.kind not in "iu":
-        raise DTypeError(f"{what}: target is {target.dtype}, expected integers")
+    check_index(what, "target", target)
     check_shape(what, "target", target, input.shape[:-1])
     arrays = [spread_view(target.reshape(x.shape[0]), (1,))]
     if weight is not None:
@@ -106,15 +104,13 @@ def _one(
     return x, tuple(arrays), (real(what, "margin", margin), 1 / x.shape[1])
 
 
-@lru_cache(maxsize=32)
 def _one_term(dtype: AnyDType, p: int, weight: bool) -> Pointwise:
     factor = " * at_x2(t)" if weight else ""
     power = "m * m" if p == 2 else "m"
     text = f"{_ONE} y0 = !right ? m : t == c || m <= 0 ? 0 : {power} * w1{factor};"
-    return Pointwise(text, result_type=dtype, name="multi_margin_loss")
+    return kernel(text, "multi_margin_loss", dtype)
 
 
-@lru_cache(maxsize=32)
 def _one_slope(dtype: AnyDType, p: int, weight: bool) -> Pointwise:
     factor, grad = (" * at_x2(t)", "x3") if weight else ("", "x2")
     power = "2 * m" if p == 2 else "1"
@@ -122,13 +118,7 @@ def _one_slope(dtype: AnyDType, p: int, weight: bool) -> Pointwise:
     text = f"""{_ONE} {mention}
         y0 = !right ? m : t == c || m <= 0 ? 0 : {power} * w1{factor} * {grad} * w2;
     """
-    return Pointwise(text, result_type=dtype, name="multi_margin_loss_backward")
-
-
-@lru_cache(maxsize=32)
-def _one_whole(dtype: AnyDType) -> Pointwise:
-    text = "y0 = x1 == coord(1) ? -x2 : x0;"
-    return Pointwise(text, result_type=dtype, name="multi_margin_loss_backward")
+    return kernel(text, "multi_margin_loss_backward", dtype)
 
 
 # --- several right classes -----------------------------------------------------------------------
@@ -201,19 +191,16 @@ def _several(what: str, input: Any, target: Any, reduction: Any) -> tuple[Any, t
     """Returns the input and the targets as rows, and which classes are right."""
     check_reduction(what, reduction)
     x = _as_rows(what, input)
-    dtype_of(what, "target", target)
-    if target.dtype.kind not in "iu":
-        raise DTypeError(f"{what}: target is {target.dtype}, expected integers")
+    check_index(what, "target", target)
     check_shape(what, "target", target, input.shape)
     target = target.reshape(x.shape)
     return x, (target, _table(_OWN, np.dtype(np.bool_))(x, target))
 
 
-@lru_cache(maxsize=32)
 def _table(text: str, dtype: AnyDType) -> Pointwise:
     inputs = max(n + 1 for n in range(4) if f"x{n}" in text)
     mention = "".join(f"(void)x{n};\n" for n in range(inputs))
-    return Pointwise(mention + text, result_type=dtype, name="multilabel_margin_loss")
+    return kernel(mention + text, "multilabel_margin_loss", dtype)
 
 
 # --- a probability for each class ----------------------------------------------------------------
@@ -242,7 +229,7 @@ def multilabel_soft_margin_loss(
         return binary_cross_entropy_with_logits(input, target, weight)
     found = binary_cross_entropy_with_logits(input, target, weight, reduction="none")
     sums = add_up(found, -1 if reduction == "none" else None)
-    return _times(found.dtype)(sums, 1 / max(1, input.shape[-1]))
+    return kernel(_TIMES, "margin_loss", found.dtype)(sums, 1 / max(1, input.shape[-1]))
 
 
 multilabel_soft_margin_loss_backward = vjp(multilabel_soft_margin_loss, "input")
@@ -280,10 +267,5 @@ def _total(terms: Any, input: Any, reduction: str) -> Array:
     """Adds up the terms of each row, or of all."""
     rows = add_up(terms, 1) if reduction == "none" else add_up(terms)
     scale = scaled(reduction, terms.shape[:1])
-    result: Array = _times(input.dtype)(rows, scale)
+    result: Array = kernel(_TIMES, "margin_loss", input.dtype)(rows, scale)
     return result.reshape(input.shape[:-1]) if reduction == "none" else result
-
-
-@lru_cache(maxsize=8)
-def _times(dtype: AnyDType) -> Pointwise:
-    return Pointwise("y0 = x0 * w0;", result_type=dtype, name="margin_loss")

@@ -54,8 +54,9 @@ def triplet_margin_loss(
     """
     what = "triplet_margin_loss"
     arrays = (anchor, positive, negative)
-    dtype, numbers = _checked(what, arrays, margin, p, eps, reduction)
-    operator = _triplet_rows(dtype, norm_order(what, p), bool(swap), True)
+    _check(what, arrays, reduction, 1)
+    numbers = real(what, "eps", eps), real(what, "margin", margin)
+    operator = _triplet_rows(_wide(*arrays), norm_order(what, p), bool(swap))
     if reduction == "none":
         return operator(*arrays, *numbers, axis=-1, out=out)
     return _rows_together(reduction, (operator(*arrays, *numbers, axis=-1),), out=out)
@@ -191,43 +192,33 @@ def _distances_by(
     swap: Any,
     reduction: Any,
 ) -> tuple[list[Any], float]:
-    check_reduction(what, reduction)
     if not callable(function):
         raise DefinitionError(f"{what}: distance_function={quoted(function)}: expected a function")
-    for label, array in zip(("anchor", "positive", "negative"), arrays, strict=True):
-        check_floating(what, label, array)
-        if array.shape != arrays[0].shape:
-            raise ShapeError(
-                f"{what}: {label} has shape {array.shape}, anchor {arrays[0].shape}; expected one"
-            )
+    _check(what, arrays, reduction, 0)
     anchor, positive, negative = arrays
     pairs = [(anchor, positive), (anchor, negative), *([(positive, negative)] if swap else [])]
     distances = [function(a, b) for a, b in pairs]
     return [*distances, *[None] * (3 - len(pairs))], real(what, "margin", margin)
 
 
-def _checked(
-    what: str, arrays: tuple[Any, ...], margin: Any, p: Any, eps: Any, reduction: Any
-) -> tuple[AnyDType, tuple[float, ...]]:
-    """Returns the dtype of distances, and ``eps`` and ``margin``."""
+def _check(what: str, arrays: tuple[Any, ...], reduction: Any, least: int) -> None:
+    """Refuses arrays that are not of one shape of so many dimensions at least."""
     check_reduction(what, reduction)
     for label, array in zip(("anchor", "positive", "negative"), arrays, strict=True):
         check_floating(what, label, array)
-        if array.shape != arrays[0].shape or not array.shape:
+        if array.shape != arrays[0].shape or array.ndim < least:
+            expected = "(N, D) or (D,) of all" if least else "one"
             raise ShapeError(
                 f"{what}: {label} has shape {array.shape}, anchor {arrays[0].shape}; expected "
-                "(N, D) or (D,) of all"
+                f"{expected}"
             )
-    norm_order(what, p)
-    dtype = promote([a.dtype for a in arrays])
-    return value_dtype(dtype, [dtype]), (real(what, "eps", eps), real(what, "margin", margin))
 
 
 _PAIRS = ("x0 - x1", "x0 - x2", "x1 - x2")
 # As of one distance, all elements that are as far count whole.
 _FARTHEST_TRIPLET = """
     typeof_gx0 m = w1 + reduce_y0 - {shorter};
-    typeof_gx0 g = m >= 0 ? gy0{factor} : 0;
+    typeof_gx0 g = m >= 0 ? gy0 : 0;
     {slopes}
     gx0 = s0 - s1;
     gx1 = -s0{positive};
@@ -236,9 +227,9 @@ _FARTHEST_TRIPLET = """
 
 
 @lru_cache(maxsize=64)
-def _triplet_rows(dtype: AnyDType, p: float, swap: bool, whole: bool) -> Reduction:
-    """The loss of each row, of three vectors, ``eps`` and the margin, times w2 unless whole."""
-    pairs, factor = _PAIRS[: 2 + swap], "" if whole else " * w2"
+def _triplet_rows(dtype: AnyDType, p: float, swap: bool) -> Reduction:
+    """The loss of each row, of three vectors, ``eps`` and the margin."""
+    pairs = _PAIRS[: 2 + swap]
     term, norm = ("fabs(d)", "reduce_y0") if math.isinf(p) else power_of(p)
     expr = "".join(
         f"{{ typeof_y0 d = {pair} + w0; y{n} = {term}; }}\n" for n, pair in enumerate(pairs)
@@ -246,7 +237,7 @@ def _triplet_rows(dtype: AnyDType, p: float, swap: bool, whole: bool) -> Reducti
     norms = [norm.replace("reduce_y0", f"reduce_y{n}") for n in range(len(pairs))]
     shorter = "min(r1, r2)" if swap else "r1"
     finalize = "".join(f"typeof_y0 r{n} = {text};\n" for n, text in enumerate(norms))
-    finalize += f"typeof_y0 m = w1 + r0 - {shorter}; y0 = {above_0('m')}{factor};"
+    finalize += f"typeof_y0 m = w1 + r0 - {shorter}; y0 = {above_0('m')};"
     strings: dict[str, Any] = added(len(pairs))
     if math.isinf(p):
         for part, other in (("step", "y"), ("combine", "other_y")):
@@ -254,7 +245,7 @@ def _triplet_rows(dtype: AnyDType, p: float, swap: bool, whole: bool) -> Reducti
                 LARGER.format(f"{other}{n}").replace("reduce_y0", f"reduce_y{n}") + "\n"
                 for n in range(len(pairs))
             )
-        strings["gradient"] = _farthest_triplet(pairs, factor)
+        strings["gradient"] = _farthest_triplet(pairs)
     return Reduction(
         expr,
         **strings,
@@ -265,7 +256,7 @@ def _triplet_rows(dtype: AnyDType, p: float, swap: bool, whole: bool) -> Reducti
     )
 
 
-def _farthest_triplet(pairs: tuple[str, ...], factor: str) -> str:
+def _farthest_triplet(pairs: tuple[str, ...]) -> str:
     """The gradient in the greatest-difference norm."""
     parts = ["g", "g"]
     if len(pairs) == 3:
@@ -279,7 +270,6 @@ def _farthest_triplet(pairs: tuple[str, ...], factor: str) -> str:
     ]
     return _FARTHEST_TRIPLET.format(
         shorter="min(reduce_y1, reduce_y2)" if len(pairs) == 3 else "reduce_y1",
-        factor=factor,
         slopes="".join(slopes),
         positive=" - s2" if len(pairs) == 3 else "",
         negative=" + s2" if len(pairs) == 3 else "",

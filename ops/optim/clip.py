@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ _GREATEST = Reduction(
     name="gradient_norm",
 )
 _TOTAL = Reduction("", step="reduce_y0 += x0;", **_SUM)
+_CLAMP = Pointwise("y0 = x0 > w0 ? w0 : x0 < -w0 ? -w0 : x0;", name="clip_value")
 _ROOT = Pointwise("y0 = pow(x0, w0);", name="norm_root")
 _SCALE = Pointwise(
     "y0 = x1 + w1 > w0 ? x0 * (w0 / (x1 + w1)) : x1 == x1 ? x0 : x0 * x1;", name="clip_norm"
@@ -78,12 +78,7 @@ def clip_grad_norm(grads: Lists, max_norm: float, norm_type: float = 2.0) -> Arr
     return total
 
 
-@lru_cache(maxsize=1)
-def _clamp() -> Pointwise:
-    return Pointwise("y0 = x0 > w0 ? w0 : x0 < -w0 ? -w0 : x0;", name="clip_value")
-
-
 def clip_grad_value(grads: Lists, clip_value: float) -> None:
     """Moves gradients, in place, between ``-clip_value`` and ``clip_value``."""
     (most,) = not_negative("clip_grad_value", clip_value=clip_value)
-    run_all(_clamp(), lists("clip_grad_value", grads, "grads"), (most,), 0)
+    run_all(_CLAMP, lists("clip_grad_value", grads, "grads"), (most,), 0)

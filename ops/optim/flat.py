@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from clprim.dtypes import is_integer, promote
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.optim.lists import Lists, gathered, lists, not_negative, run_all
+from clprim.ops.reduction.extrema import amax
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
@@ -21,6 +21,8 @@ from clprim.primitives.reduction import Reduction
 __all__ = ["ema", "flat", "swa", "unscale"]
 
 _COPY = Pointwise("y0 = x0;", name="copy")
+_MIX = Pointwise("y0 = x1 + w0 * (x0 - x1);", name="average")
+_TIMES = Pointwise("y0 = x0 * w0;", name="unscale")
 _ANY = Reduction(
     "y0 = isfinite(x0) ? 0 : 1;",
     init="reduce_y0 = 0;",
@@ -73,11 +75,6 @@ def flat(arrays: Lists, *, fill: float | None = None) -> list[Array]:
     return found
 
 
-@lru_cache(maxsize=1)
-def _mix() -> Pointwise:
-    return Pointwise("y0 = x1 + w0 * (x0 - x1);", name="average")
-
-
 def ema(averages: Lists, params: Lists, *, decay: float = 0.999) -> None:
     """Moves exponential averages of parameters on: ``decay · average + (1 − decay) · parameter``.
 
@@ -91,7 +88,7 @@ def ema(averages: Lists, params: Lists, *, decay: float = 0.999) -> None:
     (kept,) = not_negative("ema", decay=decay)
     if kept > 1:
         raise ShapeError(f"ema: decay={decay} must not be more than 1")
-    run_all(_mix(), lists("ema", params, averages=averages), (1 - kept,), 1)
+    run_all(_MIX, lists("ema", params, averages=averages), (1 - kept,), 1)
 
 
 def swa(averages: Lists, params: Lists, *, count: int) -> None:
@@ -108,15 +105,10 @@ def swa(averages: Lists, params: Lists, *, count: int) -> None:
         raise ShapeError(f"swa: count={quoted(count)}: expected a whole number of at least 0")
     rows = lists("swa", params, averages=averages)
     if count:
-        run_all(_mix(), rows, (1 / (count + 1),), 1)
+        run_all(_MIX, rows, (1 / (count + 1),), 1)
     else:
         for param, average in rows:
             _COPY(param, out=average)
-
-
-@lru_cache(maxsize=1)
-def _times() -> Pointwise:
-    return Pointwise("y0 = x0 * w0;", name="unscale")
 
 
 @repeatable
@@ -146,7 +138,7 @@ def unscale(grads: Lists, scale: float) -> Array:
     if not factor > 0:
         raise ShapeError(f"unscale: scale={scale} must be positive")
     rows = lists("unscale", grads, "grads")
-    run_all(_times(), rows, (1 / factor,), 0)
+    run_all(_TIMES, rows, (1 / factor,), 0)
     return not_finite(rows)
 
 
@@ -160,10 +152,4 @@ def not_finite(rows: Sequence[Sequence[Any]]) -> Array:
     found = empty((len(arrays),)) if arrays else zeros((1,))
     for n, g in enumerate(arrays):
         _ANY(g, out=found[n : n + 1].reshape(()))
-    return _GREATEST(found)
-
-
-_GREATEST = Reduction(
-    "", init="reduce_y0 = 0;", step="reduce_y0 = x0 > reduce_y0 ? x0 : reduce_y0;",
-    combine="reduce_y0 = other_y0 > reduce_y0 ? other_y0 : reduce_y0;", name="greatest",
-)  # fmt: skip
+    return amax(found)

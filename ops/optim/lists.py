@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import view_of
@@ -16,6 +15,7 @@ from clprim.primitives.lists import run_lists
 from clprim.primitives.pointwise import Pointwise
 
 Lists = Sequence[Any]
+_COPY = Pointwise("(void)x1; y0 = x0;", name="gather")
 
 # Elements of an array that is worth a launch of its own, and arrays that are few.
 SMALL = 1 << 16
@@ -107,13 +107,8 @@ def gathered(rows: Sequence[Sequence[Any]], dtype: AnyDType) -> list[Any]:
     for a in small:
         pairs.append((a, line[start : start + a.size].reshape(a.shape)))
         start += a.size
-    run_all(_copy(), pairs, (), 1)
+    run_all(_COPY, pairs, (), 1)
     return [line, *(a for (a,) in rows if a.size > SMALL)]
-
-
-@lru_cache(maxsize=1)
-def _copy() -> Pointwise:
-    return Pointwise("(void)x1; y0 = x0;", name="gather")
 
 
 def not_negative(what: str, **values: Any) -> tuple[float, ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.arrays.array import Array, new_dense
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import DTypeError
 from clprim.ops.product.matmul import matmul
 from clprim.ops.random.dropout import dropout_backward
 from clprim.ops.recurrent.cells import step_back
 from clprim.ops.recurrent.layers import Line, Saved, copy_to
 from clprim.ops.reduction.reduce import sum as add_up
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_given
 from clprim.primitives.pointwise import Pointwise
 
 _ADD = Pointwise("y0 = x0 + x1;", name="add")
@@ -72,15 +72,9 @@ def _backward(
     layers = saved.layers
     rows, width = saved.lines[0].x.shape[0], layers.width * layers.directions
     shape = (*layers.shape[:-1], width)
-    for label, grad, wanted in (
-        ("grad_output", grad_output, shape),
-        *((f"grad_{n}", g, s.shape) for n, g, s in zip("hc", grads, layers.states, strict=False)),
-    ):
-        if grad is not None and (dtype_of(name, label, grad), grad.shape) != (layers.dtype, wanted):
-            raise ShapeError(
-                f"{name}: {label} has shape {grad.shape} of {grad.dtype}, expected {wanted} of "
-                f"{layers.dtype}"
-            )
+    check_given(name, "grad_output", grad_output, shape, layers.dtype)
+    for letter, grad, state in zip("hc", grads, layers.states, strict=False):
+        check_given(name, f"grad_{letter}", grad, state.shape, layers.dtype)
     if grad_output is None:
         dy = new_dense((rows, width), layers.dtype).fill(0)
     else:

@@ -13,7 +13,7 @@ from clprim.ops.product.matmul import matmul
 from clprim.ops.recurrent.cells import CELLS, PLAIN, step_back, step_of
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_dtype, check_shape, dtype_of
+from clprim.ops.shared.arguments import check_dtype, check_given, check_shape, dtype_of
 from clprim.ops.shared.flags import saving
 
 Params = tuple[Array, Array, Array | None, Array | None]
@@ -235,14 +235,7 @@ def _step_back(
     kind, x, (h, *_) = saved.kind, saved.input, saved.states
     dtype = x.dtype
     for letter, grad in zip("hc", grads, strict=False):
-        if grad is not None and (dtype_of(name, f"grad_{letter}", grad), grad.shape) != (
-            dtype,
-            h.shape,
-        ):
-            raise ShapeError(
-                f"{name}: grad_{letter} has shape {grad.shape} of {grad.dtype}, expected {h.shape} "
-                f"of {dtype}"
-            )
+        check_given(name, f"grad_{letter}", grad, h.shape, dtype)
     nothing = zeros((1, 1), dtype)
     above = [nothing if grad is None else grad for grad in grads]
     above.insert(1, nothing)

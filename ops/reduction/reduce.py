@@ -16,11 +16,12 @@ from clprim.arrays.array import Array
 from clprim.call.arguments import as_results, check_aliases, check_array, check_out
 from clprim.dtypes import AnyDType, as_dtype, value_dtype
 from clprim.errors import DTypeError
+from clprim.ops.gradients.vjp import vjp
 from clprim.ops.norm.arguments import allocate
 from clprim.ops.norm.moments import flat_view, moments, spread_view, statistics_dtype
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import Axis, Operator, by_kind, check_floating, dtype_of, real
-from clprim.ops.shared.dims import along, along_named, named_once
+from clprim.ops.shared.arguments import Axis, Operator, by_kind, dtype_of, real
+from clprim.ops.shared.dims import along, along_named
 from clprim.ops.shared.exponentials import exponentials
 from clprim.plan.strides import reduced_axes
 from clprim.primitives import arithmetic
@@ -161,7 +162,6 @@ def var_mean(
     elements are outliers. Integers give float64.
 
     Args:
-        x: An array.
         axis: Which axes to reduce.
         dim: The same by PyTorch's name.
         correction: The sum of squares is divided by ``max(0, count - correction)``: 1 for the
@@ -242,10 +242,8 @@ _LOGSUMEXP_GRADIENT = """
     typeof_gx0 part = x0 == reduce_y0 ? (typeof_gx0)(x0 != -INFINITY) : exp(x0 - reduce_y0);
     gx0 = gy0 * (part / reduce_y1);
 """
-_logsumexp_of_floats = Reduction("", **_LOGSUMEXP, gradient=_LOGSUMEXP_GRADIENT)
-_logsumexp_gradient = _logsumexp_of_floats.gradient()
 _logsumexp = by_kind(
-    _logsumexp_of_floats,
+    Reduction("", **_LOGSUMEXP, gradient=_LOGSUMEXP_GRADIENT),
     Reduction("", **_LOGSUMEXP, result_type=np.float32, partial_type=np.float32),
 )
 
@@ -271,24 +269,10 @@ def logsumexp(x: Any, axis: Axis, keepdims: bool, *, out: Any = None) -> Array:
     return _logsumexp(x, axis=axis, keepdims=keepdims, out=out)
 
 
-def logsumexp_backward(
-    grad: Any,
-    x: Any,
-    axis: Axis = None,
-    keepdim: bool = False,
-    *,
-    dim: Axis = None,
-    keepdims: bool = False,
-) -> Array:
-    """Returns the gradient of `logsumexp`, of `x` itself: a result of 1e9 tells no sum any more.
-
-    Where the greatest elements are infinite, they share it, and of -∞ alone it is 0.
-    """
-    for label, array in {"grad": grad, "x": x}.items():
-        check_floating("logsumexp_backward", label, array)
-    axis = named_once("logsumexp_backward", dim, axis)
-    return _logsumexp_gradient(x, grad=grad, axis=axis, keepdims=keepdims or keepdim)
-
+# Of `x` itself: a result of 1e9 tells no sum any more.
+logsumexp_backward = vjp(
+    logsumexp, "x", ": of infinite greatest elements each has an equal part, of -∞ alone it is 0"
+)
 
 # --- truth ---------------------------------------------------------------------------------------
 

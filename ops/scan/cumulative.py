@@ -9,33 +9,23 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, as_dtype, value_dtype
-from clprim.errors import DTypeError, ShapeError
+from clprim.ops.index.gather import check_index
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, dtype_of
+from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of
 from clprim.ops.shared.dims import one_axis
+from clprim.ops.shared.exponentials import exponentials
 from clprim.primitives.scan import Scan
 
 # --- sums and products ---------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
-def _sum(dtype: AnyDType | None) -> Scan:
+def _running(name: str, start: int, sign: str, dtype: AnyDType | None) -> Scan:
     return Scan(
         "",
-        init="scan_y0 = 0;",
-        step="scan_y0 += (typeof_scan_y0)x0;",
-        name="cumsum",
-        result_type=dtype,
-    )
-
-
-@lru_cache(maxsize=64)
-def _product(dtype: AnyDType | None) -> Scan:
-    return Scan(
-        "",
-        init="scan_y0 = 1;",
-        step="scan_y0 *= (typeof_scan_y0)x0;",
-        name="cumprod",
+        init=f"scan_y0 = {start};",
+        step=f"scan_y0 {sign}= (typeof_scan_y0)x0;",
+        name=name,
         result_type=dtype,
     )
 
@@ -54,8 +44,6 @@ def cumsum(
     """Returns the sums of all elements up to each one along an axis.
 
     Args:
-        x: An array.
-        dim: Along which axis.
         exclusive: Whether the element itself does not count.
         reverse: Whether to begin at the end.
         dtype: Of the result; by default that of ``x``, and int64 or uint64 for integers and bool.
@@ -68,7 +56,7 @@ def cumsum(
         array([1, 3, 6])
     """
     at = one_axis("cumsum", x, dim, axis)
-    scan = _sum(None if dtype is None else as_dtype(dtype))
+    scan = _running("cumsum", 0, "+", None if dtype is None else as_dtype(dtype))
     return scan(x, axis=at, exclusive=exclusive, reverse=reverse, out=out)
 
 
@@ -93,7 +81,7 @@ def cumprod(
 ) -> Array:
     """Returns the products of all elements up to each one along an axis; see `cumsum`."""
     at = one_axis("cumprod", x, dim, axis)
-    scan = _product(None if dtype is None else as_dtype(dtype))
+    scan = _running("cumprod", 1, "*", None if dtype is None else as_dtype(dtype))
     return scan(x, axis=at, exclusive=exclusive, reverse=reverse, out=out)
 
 
@@ -122,12 +110,11 @@ def cumprod_backward(
 
     Args:
         input: What was multiplied; zeros are no special case.
-        dim: Along which axis.
         output: The result; not needed.
     """
     at = one_axis("cumprod_backward", input, dim, axis)
     dtype = check_floating("cumprod_backward", "input", input)
-    _same_shape("cumprod_backward", "grad", grad, input)
+    check_shape("cumprod_backward", "grad", grad, input.shape)
     before = cumprod(input, at, exclusive=True, dtype=value_dtype(dtype, [dtype]))
     scan = _product_gradient(dtype)
     return scan(grad, input, before, axis=at, exclusive=True, reverse=True)
@@ -223,14 +210,12 @@ def cummax_backward(
         grad: Gradient in the values.
         input: What the extrema are of.
         indices: As `cummax` returned them.
-        dim: Along which axis.
     """
     at = one_axis("cummax_backward", input, dim, axis)
     dtype = check_floating("cummax_backward", "grad", grad)
-    _same_shape("cummax_backward", "grad", grad, input)
-    _same_shape("cummax_backward", "indices", indices, input)
-    if indices.dtype.kind not in "iu":
-        raise DTypeError(f"cummax_backward: indices are {indices.dtype}, expected integers")
+    check_shape("cummax_backward", "grad", grad, input.shape)
+    check_index("cummax_backward", "indices", indices)
+    check_shape("cummax_backward", "indices", indices, input.shape)
     return _runs(dtype)(grad, indices, axis=at, reverse=True)
 
 
@@ -239,22 +224,14 @@ cummin_backward = cummax_backward
 
 # --- logarithm of sums ---------------------------------------------------------------------------
 
-# A partial is (greatest element m, Σ exp(x − m)), as in `logsumexp`.
-_LOGSUMEXP: dict[str, Any] = {
-    "init": "scan_y0 = -INFINITY; scan_y1 = 0;",
-    "step": """
-        typeof_scan_y0 x = x0;
-        typeof_scan_y0 up = x - scan_y0;
-        typeof_scan_y0 scale = x == scan_y0 ? 1 : exp(-fabs(up));
-        scan_y1 = up > 0 ? scan_y1 * scale + 1 : scan_y1 + scale;
-        scan_y0 = up > 0 ? x : scan_y0;
-    """,
-    "combine": """
-        typeof_scan_y0 up = other_y0 - scan_y0;
-        typeof_scan_y0 scale = other_y0 == scan_y0 ? 1 : exp(-fabs(up));
-        scan_y1 = up > 0 ? scan_y1 * scale + other_y1 : scan_y1 + other_y1 * scale;
-        scan_y0 = up > 0 ? other_y0 : scan_y0;
-    """,
+
+def _exponentials(element: str = "x0", part: str = "1") -> dict[str, Any]:
+    """As in `logsumexp`: a partial is (greatest element m, Σ part · exp(x − m))."""
+    strings = exponentials(element, parts=[part])
+    return {name: text.replace("reduce_", "scan_") for name, text in strings.items()}
+
+
+_LOGSUMEXP = _exponentials() | {
     "finalize": "y0 = scan_y0 + log(scan_y1);",
     "name": "logcumsumexp",
 }
@@ -280,15 +257,7 @@ def _parts(kind: AnyDType) -> Scan:
 # exp(x[k]) Σ g[i] exp(−m[i]) / s[i] over i ≥ k, of greatest elements m and sums s up to each one.
 # The former do not decrease, so −m[k] is the greatest of the exponents; a partial is (greatest
 # exponent, Σ g / s scaled to it). Infinite elements that are alike share a gradient.
-_LOGCUMSUMEXP_GRADIENT: dict[str, Any] = {
-    "init": "scan_y0 = -INFINITY; scan_y1 = 0;",
-    "step": """
-        typeof_scan_y0 part = x0 / x3, up = -x2 - scan_y0;
-        typeof_scan_y0 scale = -x2 == scan_y0 ? 1 : exp(-fabs(up));
-        scan_y1 = up > 0 ? scan_y1 * scale + part : scan_y1 + part * scale;
-        scan_y0 = up > 0 ? -x2 : scan_y0;
-    """,
-    "combine": _LOGSUMEXP["combine"],
+_LOGCUMSUMEXP_GRADIENT = _exponentials("-x2", "x0 / x3") | {
     "finalize": """
         typeof_scan_y0 scale = x1 == -scan_y0 ? 1 : exp(x1 + scan_y0);
         y0 = x1 == -INFINITY ? 0 : scan_y1 * scale;
@@ -310,18 +279,11 @@ def logcumsumexp_backward(
     Args:
         input: The array.
         result: What `logcumsumexp` returned, whose shape alone is looked at: sums are found again.
-        dim: Along which axis.
     """
     at = one_axis("logcumsumexp_backward", input, dim, axis)
     for label, array in {"grad": grad, "input": input, "result": result}.items():
         check_floating("logcumsumexp_backward", label, array)
-        _same_shape("logcumsumexp_backward", label, array, input)
+        check_shape("logcumsumexp_backward", label, array, input.shape)
     greatest, sums = _parts(value_dtype(input.dtype, [input.dtype]))(input, axis=at)
     gradient = _logcumsumexp_gradient(input.dtype)
     return gradient(grad, input, greatest, sums, axis=at, reverse=True)
-
-
-def _same_shape(what: str, label: str, array: Any, input: Any) -> None:
-    dtype_of(what, label, array)
-    if array.shape != input.shape:
-        raise ShapeError(f"{what}: {label} has shape {array.shape}, input {input.shape}")

@@ -90,6 +90,14 @@ def check_floating(what: str, label: str, array: Any) -> AnyDType:
     return dtype
 
 
+def check_given(what: str, label: str, grad: Any, shape: tuple[int, ...], dtype: AnyDType) -> None:
+    """Refuses a gradient that is not None and not of the shape and dtype of its result."""
+    if grad is not None and (dtype_of(what, label, grad), grad.shape) != (dtype, shape):
+        raise ShapeError(
+            f"{what}: {label} has shape {grad.shape} of {grad.dtype}, expected {shape} of {dtype}"
+        )
+
+
 def number(what: str, label: str, value: Any) -> Any:
     """Returns a parameter as Python's own number, which adapts to the arrays' dtype."""
     if is_real(value):

@@ -17,7 +17,7 @@ class Drawing(Protocol[P]):
     """An operator that returns the state of random numbers as well where it is asked to."""
 
     @overload
-    def __call__(
+    def __call__(  # type: ignore[overload-overlap]
         self, *args: Any, return_state: Literal[True], **options: Any
     ) -> tuple[Array, State | None]: ...
     @overload

@@ -31,9 +31,7 @@ def median(
     As `torch.median`: of an even number the lower one, and NaN where there is one.
 
     Args:
-        x: An array.
         dim: Along which axis; None for all elements.
-        keepdim: Whether the axis stays, with size 1.
     """
     dtype_of("median", "x", x)
     everything = dim is None and axis is None
@@ -128,8 +126,6 @@ def mode(
 
     Args:
         x: An array.
-        dim: Along which axis.
-        keepdim: Whether the axis stays, with size 1.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -182,7 +178,6 @@ def quantile(
         x: An array of floating numbers.
         q: A number in [0, 1], or a sequence of them, which become the first axis of the result.
         dim: Along which axis; None for all elements.
-        keepdim: Whether the axis stays, with size 1.
         interpolation: linear, lower, higher, nearest or midpoint.
     """
     return _quantile("quantile", x, q, dim, keepdim, interpolation, axis)

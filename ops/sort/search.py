@@ -12,11 +12,12 @@ from clprim.arrays.array import Array, new_dense
 from clprim.arrays.creation import asarray, zeros
 from clprim.dtypes import is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
+from clprim.ops.index.gather import check_index
 from clprim.ops.index.scatter import index_add
 from clprim.ops.reduction.extrema import amax, amin
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, dtype_of, real
+from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of, real
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel, lower_bound, places
 from clprim.plan.strides import broadcasts_to
@@ -74,12 +75,8 @@ def searchsorted(
         raise ShapeError(f"{what}: side={quoted(side)}, right={right}: expected 'left' or 'right'")
     lines, place = [sorted_sequence], "middle"
     if sorter is not None:
-        if dtype_of(what, "sorter", sorter).kind not in "iu":
-            raise DTypeError(f"{what}: sorter is {sorter.dtype}, expected integers")
-        if sorter.shape != sorted_sequence.shape:
-            raise ShapeError(
-                f"{what}: sorter has shape {sorter.shape}, expected {sorted_sequence.shape}"
-            )
+        check_index(what, "sorter", sorter)
+        check_shape(what, "sorter", sorter, sorted_sequence.shape)
         lines.append(sorter)
         place = f"at_x2({places(ndim, {ndim - 1: 'middle'})})"
     element = f"at_x1({places(ndim, {ndim - 1: place})})"
@@ -179,8 +176,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Array:
         minlength: The least length of the result.
     """
     what = "bincount"
-    if dtype_of(what, "x", x).kind not in "iu":
-        raise DTypeError(f"{what}: x is {x.dtype}, expected integers")
+    check_index(what, "x", x)
     if weights is not None:
         dtype_of(what, "weights", weights)
     if x.ndim != 1 or (weights is not None and weights.shape != x.shape):

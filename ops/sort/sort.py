@@ -66,7 +66,6 @@ def sort(
     A NaN is greater than any number, and -0 equals 0.
 
     Args:
-        x: An array.
         dim: Along which axis; the last one by default.
         descending: Whether the greatest come first.
         stable: Taken as PyTorch has it; the order of equal elements is always kept.
@@ -125,7 +124,6 @@ def topk(
     """Returns (values, indices) of the k greatest elements along an axis, the greatest first.
 
     Args:
-        x: An array.
         k: How many.
         dim: Along which axis; the last one by default.
         largest: Whether the greatest are asked for, or the least.
@@ -146,7 +144,6 @@ def sort_backward(
 
     Args:
         grad: Gradient in the values.
-        dim: Along which axis.
         indices: As they were returned: each at most once along the axis.
         sizes: Shape of what was sorted.
     """

@@ -42,7 +42,6 @@ def unique(
     Slices are in lexicographic order. The host waits for their number.
 
     Args:
-        x: An array.
         sorted: Taken as PyTorch has it; they are always sorted.
         return_inverse: Whether to return as well which of them each element, or slice, is.
         return_counts: Whether to return as well how often each occurs.
@@ -119,7 +118,6 @@ def unique_consecutive(
     Each NaN is by itself. The host waits for the number of runs.
 
     Args:
-        x: An array.
         return_inverse: Whether to return as well which run each element, or slice, is in.
         return_counts: Whether to return as well how long each is.
         dim: The axis of the slices; None for the elements in C order.
