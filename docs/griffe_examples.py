@@ -71,5 +71,12 @@ class Examples(griffe.Extension):
 
             text = inspect.getdoc(getattr(ops, obj.name)) or ""
             obj.docstring = griffe.Docstring(text, parent=obj)
+        if obj.docstring is not None and obj.is_function and obj.path.startswith("ops."):
+            from clprim import ops
+
+            # What all operators share is said when they are registered.
+            shown = getattr(ops, obj.name, getattr(ops.optim, obj.name, None))
+            if getattr(shown, "__module__", "") == f"clprim.{obj.path.rpartition('.')[0]}":
+                obj.docstring.value = inspect.getdoc(shown) or obj.docstring.value
         if obj.docstring is not None:
             obj.docstring.value = obj.docstring.value.replace("\nExample:\n", "\nExamples:\n")

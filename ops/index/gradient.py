@@ -40,15 +40,13 @@ def gather_backward(
     Args:
         sizes: Shape of the array.
     """
-    dtype_of("gather_backward", "grad", grad)
-    zeros = _zeros(sizes, grad)
+    zeros = _zeros("gather_backward", sizes, grad)
     return scatter_add(zeros, dim, index, grad, axis=axis, out=zeros)
 
 
-def _zeros(sizes: Sequence[int], like: Any) -> Array:
-    out = empty_like(like, as_shape("gradient", sizes), dtype_of("gradient", "grad", like))
-    out.fill(0)
-    return out
+def _zeros(what: str, sizes: Sequence[int], like: Any) -> Array:
+    dtype = dtype_of(what, "grad", like)
+    return empty_like(like, as_shape(what, sizes), dtype).fill(0)
 
 
 def index_select_backward(
@@ -60,8 +58,7 @@ def index_select_backward(
     axis: int | None = None,
 ) -> Array:
     """Returns the gradient of `index_select` in the array that was read; see `gather_backward`."""
-    dtype_of("index_select_backward", "grad", grad)
-    zeros = _zeros(sizes, grad)
+    zeros = _zeros("index_select_backward", sizes, grad)
     return index_add(zeros, dim, index, grad, axis=axis, out=zeros)
 
 
@@ -72,7 +69,6 @@ def take_backward(grad: Any, sizes: Sequence[int], index: Any) -> Array:
         sizes: Shape of the array.
     """
     what = "take_backward"
-    dtype_of(what, "grad", grad)
     check_index(what, "index", index)
     return _added(what, grad, sizes, index)
 
@@ -81,8 +77,7 @@ def _added(what: str, grad: Any, sizes: Sequence[int], places: Any) -> Array:
     """Adds elements up where flat positions say."""
     check_shape(what, "grad", grad, places.shape)
     shape = tuple(whole(what, "sizes", n, 0) for n in sizes)
-    zeros = new_dense((math.prod(shape),), grad.dtype)
-    zeros.fill(0)
+    zeros = new_dense((math.prod(shape),), grad.dtype).fill(0)
     return scatter_add(zeros, 0, places.reshape(-1), grad.reshape(-1), out=zeros).reshape(shape)
 
 
@@ -285,8 +280,7 @@ def embedding_backward(
     lines = view_of(
         dense, shape, dense_strides(shape, dtype.itemsize, range(len(shape))), dense.offset
     )
-    zeros = new_dense((rows, *row), dtype)
-    zeros.fill(0)
+    zeros = new_dense((rows, *row), dtype).fill(0)
     how = "mean" if scale_grad_by_freq else "sum"
     return take_in(
         what,

@@ -17,7 +17,7 @@ from clprim.graph.repeat import repeatable
 from clprim.ops.loss.distance import distance, distance_gradient, norm_order
 from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of
+from clprim.ops.shared.arguments import check_floating, check_shape
 from clprim.ops.shared.strings import kernel, lower_bound
 from clprim.ops.shared.sums import added
 from clprim.primitives.reduction import Reduction
@@ -123,7 +123,6 @@ def cdist_backward(
     """
     what = "cdist_backward"
     dtype, p = _checked(what, x1, x2, p)
-    dtype_of(what, "grad", grad)
     x1, x2 = asarray(x1), asarray(x2)
     rows, others = x1[..., :, None, :], x2[..., None, :, :]
     shape = np.broadcast_shapes(rows.shape, others.shape)[:-1]

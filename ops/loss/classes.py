@@ -20,8 +20,8 @@ from clprim.ops.loss.class_rows import Rows
 from clprim.ops.norm.moments import statistics_dtype
 from clprim.ops.registry import operator
 from clprim.ops.shared.exponentials import exponentials
+from clprim.ops.shared.strings import kernel
 from clprim.primitives.grouped import Grouped
-from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 
 
@@ -75,16 +75,14 @@ def nll_loss_backward(
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Array:
-    """Returns the gradient of `nll_loss` with respect to its input.
-
-    ``grad`` is that of the loss, of shape (), or of the target's without
-    reduction; the other arguments are as there.
-    """
+    """Returns the gradient of `nll_loss` with respect to its input."""
     rows = Rows("nll_loss_backward", input, target, weight, ignore_index, reduction)
     grad = rows.per_row(grad)
     counted, number, *total = rows.tables()
     operands = (input, rows.numbers(), number, counted, grad, *total)
-    return _picked_gradient(input.dtype, bool(total))(*operands, grad=1.0)
+    scale = "x4 / x5" if total else "x4"
+    text = f"(void)x0; y0 = x1 == x2 ? -(x3 * ({scale})) : 0;"
+    return kernel(text, "nll_loss", input.dtype)(*operands)
 
 
 @operator(
@@ -160,11 +158,7 @@ def cross_entropy_backward(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Array:
-    """Returns the gradient of `cross_entropy` with respect to its input.
-
-    ``grad`` is that of the loss, of shape (), or one of a row without
-    reduction; the other arguments are as there.
-    """
+    """Returns the gradient of `cross_entropy` with respect to its input."""
     what = "cross_entropy_backward"
     rows = Rows(what, input, target, weight, ignore_index, reduction, label_smoothing)
     grad = rows.per_row(grad)
@@ -215,14 +209,6 @@ def _soft_sums(kind: AnyDType, weight: bool, smooth: bool) -> Reduction:
 def _even_sums(kind: AnyDType, weight: bool) -> Reduction:
     """Of logits, first logits, weights: Σ (x - first)."""
     return _exponentials(kind, 1, f"y0 = (x0 - x1){' * x2' if weight else ''};")
-
-
-@lru_cache(maxsize=64)
-def _picked_gradient(dtype: AnyDType, mean: bool) -> Any:
-    """Of logarithms, classes' numbers; of a row its class, weight, gradient; then Σ weights."""
-    scale = "x4 / x5" if mean else "x4"
-    expr = f"y0 = x1 == x2 ? -x0 * (x3 * ({scale})) : 0;"
-    return Pointwise(expr, result_type=dtype, name="nll_loss").gradient("x0")
 
 
 @lru_cache(maxsize=64)

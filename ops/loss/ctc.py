@@ -20,7 +20,7 @@ from clprim.ops.loss.reduced import check_reduction
 from clprim.ops.reduction.reduce import mean
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of, is_array
+from clprim.ops.shared.arguments import check_floating, check_shape, is_array
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 
@@ -214,7 +214,6 @@ def ctc_loss_backward(
     what = "ctc_loss_backward"
     check_reduction(what, reduction)
     p = _Problem(what, log_probs, targets, input_lengths, target_lengths, blank)
-    dtype_of(what, "grad", grad)
     batch = p.x.shape[1]
     shape = () if reduction != "none" or p.single else (batch,)
     check_shape(what, "grad", grad, shape)

@@ -61,7 +61,7 @@ def cosine_similarity(
         >>> ops.cosine_similarity(a, b).get()
         array([0.96], dtype=float32)
     """
-    dtype, axis, _ = _vectors("cosine_similarity", x1, x2, dim, axis)
+    dtype, axis = _vectors("cosine_similarity", x1, x2, dim, axis)
     operator = _cosine(dtype, _COSINE)
     return operator(x1, x2, real("cosine_similarity", "eps", eps), axis=axis, out=out)
 
@@ -122,15 +122,12 @@ def _embedded(
     return cosine, real(what, "margin", margin)
 
 
-def _vectors(
-    what: str, x1: Any, x2: Any, dim: Any, axis: Any
-) -> tuple[AnyDType, int, tuple[int, ...]]:
-    """Returns the dtype and the axis of two arrays of vectors, and the shape of one value each."""
+def _vectors(what: str, x1: Any, x2: Any, dim: Any, axis: Any) -> tuple[AnyDType, int]:
+    """Returns the dtype and the axis of two arrays of vectors."""
     dtype = promote([check_floating(what, "x1", x1), check_floating(what, "x2", x2)])
     shape = broadcast_shapes(what, [x1.shape, x2.shape])
     like = x1 if len(x1.shape) == len(shape) else x2
-    found = one_axis(what, like, dim, axis, default=1)
-    return dtype, found, shape[:found] + shape[found + 1 :]
+    return dtype, one_axis(what, like, dim, axis, default=1)
 
 
 @lru_cache(maxsize=64)

@@ -55,6 +55,15 @@ def test_many_rows_are_a_product(device, dtype):
     assert np.isnan(ops.cdist(x, cp.asarray(b)).get()[0, :, 3]).all()
 
 
+@pytest.mark.parametrize("p", [0, 1, 3])
+def test_of_what_is_no_number_there_is_no_distance(device, p):
+    a = np.float32([[1, np.nan, 2], [1, 0, 3], [np.inf, 0, 3]])
+    x, wide = cp.asarray(a), torch.tensor(a)
+    np.testing.assert_allclose(ops.cdist(x, x, p).get(), torch.cdist(wide, wide, p=p), rtol=1e-6)
+    expected = torch.nn.functional.pdist(wide, p)
+    np.testing.assert_allclose(ops.pdist(x, p).get(), expected, rtol=1e-6)
+
+
 def test_nothing_and_views(device):
     x = cp.asarray(_rows((4, 6), 0, np.float32))
     assert ops.cdist(x[:0], x).shape == (0, 4)
