@@ -152,19 +152,15 @@ class Pairs(Strings):
     def problem(self, request: Request, target: Target) -> Nested:
         """See `clprim.call.primitive.Primitive.problem`."""
         what, definition = self.what, self.definition
-        options = Options(*request.options)
-        inputs = request.operands
-        axis = options.axis
+        inputs, axis = request.operands, Options(*request.options).axis
         check_side(what, axis)
         own, shared = definition.own, definition.shared
         pairs = self.shape_of([a.shape for a in inputs])
         depth = broadcast_shapes(what, [a.shape[-1:] for a in inputs[:own]])[0] if own else 1
         ends = [a.shape[-1:] for a in inputs[shared:]]
         spread = broadcast_shapes(what, ends)[0] if ends else 1
-        strides = [
-            self._steps(k, a, pairs, depth if k < own else spread, axis)
-            for k, a in enumerate(inputs)
-        ]
+        last = (depth, spread)
+        strides = [self._steps(k, a, pairs, last[k >= own], axis) for k, a in enumerate(inputs)]
         shape = pairs if axis == -1 else (*pairs[:-2], pairs[-1], pairs[-2])
         self._refuse_crossed(shape, strides, inputs)
         result_shape = shape[:-1] + ((spread,) if definition.spread else ())
@@ -183,10 +179,8 @@ class Pairs(Strings):
         dtypes.require_supported(
             [*dtypes_given, real, *(r.dtype for r in results)], target.traits, str(target)
         )
-        result_strides = []
-        for r in results:
-            steps = broadcast_strides(r, result_shape)
-            result_strides.append(steps if definition.spread else (*steps, 0))
+        own_axis = (0,) * (not definition.spread)
+        result_strides = [(*broadcast_strides(r, result_shape), *own_axis) for r in results]
         return Nested(
             definition,
             shape,
@@ -219,11 +213,7 @@ class Pairs(Strings):
         return steps
 
     def _results(
-        self,
-        outs: Sequence[Operand],
-        shape: tuple[int, ...],
-        natural: Sequence[Any],
-        inputs: Sequence[Operand],
+        self, outs: Sequence[Operand], shape: tuple[int, ...], natural: Any, inputs: Any
     ) -> tuple[Operand, ...]:
         """The results, checked where they are given."""
         if not outs:
@@ -237,11 +227,7 @@ class Pairs(Strings):
         return tuple(outs)
 
     def shape_of(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-        """Returns (…, M, N) of arrays of these shapes.
-
-        Raises:
-            ShapeError: They do not broadcast, or have too few dimensions.
-        """
+        """Returns (…, M, N) of arrays of these shapes, refused where they do not fit."""
         what, own, shared = self.what, self.definition.own, self.definition.shared
         spaces = []
         for k, shape in enumerate(shapes):

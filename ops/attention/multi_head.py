@@ -161,9 +161,9 @@ def multi_head_attention_forward(
     extra = k.shape[0] - key.shape[0]
     causal = is_causal and key_padding_mask is None and not need_weights and not extra
     attn_mask = None if causal else attn_mask
-    sizes = batch, heads, length, key.shape[0]
-    mask = _mask(attn_mask, key_padding_mask, sizes, extra, query.dtype)
-    q, k, v = (a.reshape(len(a), batch, heads, -1).transpose(1, 2, 0, 3) for a in (q, k, v))
+    mask = _mask(attn_mask, key_padding_mask, (batch, heads, length, len(key)), extra, query.dtype)
+    size = batch, heads, width // heads
+    q, k, v = (a.reshape(len(a), *size).transpose(1, 2, 0, 3) for a in (q, k, v))
     p = dropout_p if training else 0.0
     attended = _attend(q, k, v, mask, p, need_weights, causal=causal, saves=return_saved)
     found = _shown(attended.kept, average_attn_weights, batched)

@@ -18,6 +18,11 @@ def sigmoid_of(x: str, name: str = "s") -> str:
     )
 
 
+def log1p_exp(x: str) -> str:
+    """Returns C for log(1 + exp(-|x|)), which cannot overflow."""
+    return f"log1p(exp(-fabs({x})))"
+
+
 # Of logaddexp: shares of the exponentials, of which none overflows.
 SHARES = (
     "typeof_gy0 d = x0 - x1, e = {exp}(-fabs(d)), s = 1 / (1 + e); "

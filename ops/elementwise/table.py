@@ -13,7 +13,7 @@ from typing import Any
 from clprim.dtypes import adapted, promote
 from clprim.errors import DefinitionError, DTypeError
 from clprim.ops.elementwise import formulas
-from clprim.ops.elementwise.formulas import sigmoid_of
+from clprim.ops.elementwise.formulas import log1p_exp, sigmoid_of
 from clprim.ops.elementwise.row import SAME, Row
 from clprim.ops.shared.arguments import dtype_of, number, real
 
@@ -273,12 +273,12 @@ Example:
         f"{sigmoid_of('w0 * (typeof_y0)x0')} y0 = x0 * s;", numbers="beta=1.0", backward="",
         onnx="Swish alpha:beta=1.0; com.microsoft::QuickGelu alpha:beta=1.702"),
     Row("logsigmoid", "log(sigmoid(x)), accurate where the sigmoid underflows",
-        "typeof_y0 x = x0; y0 = (x < 0 ? x : 0) - log1p(exp(-fabs(x)));", backward=""),
+        f"typeof_y0 x = x0; y0 = (x < 0 ? x : 0) - {log1p_exp('x')};", backward=""),
     Row("softplus",
-        "log(1 + exp(beta · x)) / beta, and x itself where beta · x is above ``threshold``", """
+        "log(1 + exp(beta · x)) / beta, and x itself where beta · x is above ``threshold``", f"""
             typeof_y0 x = x0;
             typeof_y0 z = x * w0;
-            y0 = z > w1 ? x : ((z > 0 ? z : 0) + log1p(exp(-fabs(z)))) / w0;
+            y0 = z > w1 ? x : ((z > 0 ? z : 0) + {log1p_exp("z")}) / w0;
         """, numbers="beta=1.0, threshold=20.0", backward="", autocast="float32",
         torch="softplus", onnx="Softplus"),
     Row("elu", "x where it is positive, else alpha · (exp(x) - 1) (Clevert and others 2015)",

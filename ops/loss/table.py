@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from clprim.errors import DefinitionError
+from clprim.ops.elementwise.formulas import log1p_exp
 from clprim.ops.loss.reduced import Loss, above_0
 from clprim.ops.shared.arguments import real
 
@@ -107,10 +108,12 @@ _BCE_GRADIENT = """
 _BCE_WEIGHTS = "gx2 = -gy0 * (x1 * p + (1 - x1) * q);"
 # log1p(exp(-|x|)) + max(x, 0) is log(1 + exp(x)) without overflow, and of -x likewise: neither of
 # the two parts, nor its slope, is what is left of a difference.
-_LOGITS = """
-    typeof_y0 z = log1p(exp(-fabs(x0)));
+_LOGITS = (
+    f"typeof_y0 z = {log1p_exp('x0')};"
+    + """
     y0 = ((1 - x1) * (z + (x0 < 0 ? 0 : x0)) + {1}x1 * (z + (x0 < 0 ? -x0 : 0))){0};
 """
+)
 # Stirling's approximation of log(target!), where the target is more than 1.
 _STIRLING = "typeof_y0 t = x1; y0 += t > 1 ? t * log(t) - t + log(t * 6.283185307179586) / 2 : 0;"
 
@@ -215,7 +218,7 @@ Args:
         f"typeof_y0 m = w0 - x0; y0 = (x1 != 1 ? {above_0('m')} : 0) + (x1 != -1 ? x0 : 0);",
         "input, target, margin=1.0, *, reduction='mean'", {"margin": real}),
     LossRow("soft_margin_loss", "log(1 + exp(-target · input)), where targets are 1 and -1",
-        "typeof_y0 z = -x1 * x0; y0 = log1p(exp(-fabs(z))) + (z > 0 ? z : 0);"),
+        f"typeof_y0 z = -x1 * x0; y0 = {log1p_exp('z')} + (z > 0 ? z : 0);"),
     LossRow("margin_ranking_loss",
         "max(0, margin - target · (input1 - input2)), where targets are 1 and -1",
         f"typeof_y0 m = w0 - x2 * (x0 - x1); y0 = {above_0('m')};",

@@ -40,7 +40,7 @@ def _kernel_sum(kernel: str, dtype: AnyDType, columns: bool) -> Pairs:
     if not isinstance(kernel, str) or not _SQUARE.search(kernel) or ";" in kernel:
         raise DefinitionError(
             f"kernel_sum: kernel={quoted(kernel)}: expected an expression of d2, the square of the "
-            'distance, such as "exp(-d2 * w0)"'
+            'distance, such as "1 / (1 + d2 * w0)"'
         )
     text = _SQUARE.sub("d", kernel)
     outer = Reduction("y0 = x0 * x1;" if columns else "y0 = x0;", **added(1), result_type=dtype)
@@ -48,7 +48,7 @@ def _kernel_sum(kernel: str, dtype: AnyDType, columns: bool) -> Pairs:
     return Pairs(inner=_squares(), expr=expr, outer=outer, name="kernel_sum")
 
 
-@operator(sample='x, x, empty((0, 3, 4)), "exp(-d2)"')
+@operator(sample='x, x, empty((0, 3, 4)), "1 / (1 + d2)"')
 def kernel_sum(x: Any, y: Any, b: Any, kernel: str, *numbers: Any, out: Any = None) -> Array:
     r"""Returns the sums over j of a kernel of \\|x_i - y_j\\|² times b_j.
 

@@ -113,16 +113,8 @@ def log_softmax_backward(
 
 # What is computed of every element, what of a group, and what exponentials are taken of; then how
 # a result begins where the greatest element is known, what is added up of it, and how it ends.
-_STRINGS = {
+_STRINGS: dict[str, tuple[str, ...]] = {
     "softmax": ("exp(x0 - group_y0) * group_y1", _INVERSE, "x0", "exp({} - reduce_y0)", "y0", "*="),
-    "softmin": (
-        "exp(-x0 - group_y0) * group_y1",
-        _INVERSE,
-        "-x0",
-        "exp({} - reduce_y0)",
-        "y0",
-        "*=",
-    ),
     "log_softmax": (
         "(x0 - group_y0) - group_y1",
         _LOGARITHM,
@@ -132,6 +124,7 @@ _STRINGS = {
         "-=",
     ),
 }
+_STRINGS["softmin"] = tuple(text.replace("x0", "-x0") for text in _STRINGS["softmax"])
 
 
 def _along(what: str, x: Any, dim: Any, axis: Any, dtype: Any, out: Any) -> Array:

@@ -201,5 +201,5 @@ def test_searchsorted_by_side_and_sorter(device):
     assert found.get().tolist() == [0, 3, 4]
     with pytest.raises(cp.ShapeError, match="side='left', right=True"):
         ops.searchsorted(*arguments, side="left", right=True)
-    with pytest.raises(cp.DTypeError, match="sorter is float32"):
+    with pytest.raises(cp.DTypeError, match="integers for sorter, got float32"):
         ops.searchsorted(*arguments, sorter=arguments[0])
