@@ -3,7 +3,7 @@
 from clprim.arrays.validation import check_arguments
 from clprim.ops.optim.clip import clip_grad_norm, clip_grad_value
 from clprim.ops.optim.flat import ema, flat, swa, unscale
-from clprim.ops.optim.steps import adagrad, adam, adamw, lion, rmsprop, sgd
+from clprim.ops.optim.optimizers import adagrad, adam, adamw, lion, rmsprop, sgd
 from clprim.ops.registry import document
 
 __all__ = [
