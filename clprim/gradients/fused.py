@@ -180,8 +180,8 @@ class GroupStages:
                 return all(shape[d] == 1 for d in inner)
             return value is not None or name in parts or name in sums
 
-        names = ([f"g{n}" for n in each] for each in (full, rest))
-        found = split_groups(grouping, [*sums], *names, constant)
+        wanted, later = ([f"g{n}" for n in each] for each in (full, rest))
+        found = split_groups(grouping, [*sums], wanted, later, constant)
         if found is None:
             return None
         # What is computed once a group is computed again where one value a part is.
