@@ -61,6 +61,10 @@ def upload(*tensors):
     return [cp.asarray(t.detach().numpy().astype(np.float32)) for t in tensors]
 
 
+def packed_up(x):
+    return torch.nn.utils.rnn.pack_padded_sequence(x, [T, 4, 3], batch_first=True)
+
+
 def near(found, expected):
     np.testing.assert_allclose(found.get(), expected.detach().numpy(), rtol=1e-4, atol=1e-5)
 
@@ -76,8 +80,7 @@ def test_gradients(device, name, packed):
     x = torch.tensor(RNG.normal(size=(N, T, F)), requires_grad=True)
     states = [torch.tensor(RNG.normal(size=(4, N, H)), requires_grad=True) for _ in range(2)]
     states = states[: 1 + (name == "lstm")]
-    lengths = [T, 4, 3]
-    given = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True) if packed else x
+    given = packed_up(x) if packed else x
     output, last = module(given, tuple(states) if name == "lstm" else states[0])
     last = last if name == "lstm" else (last,)
     rows, out = (given.data, output.data) if packed else (x, output)
@@ -93,9 +96,7 @@ def test_gradients(device, name, packed):
     sum((t * g).sum() for t, g in zip((out, *last), grads, strict=True)).backward()
     backward = getattr(ops, f"{name}_backward")
     dx, dh, dparams = backward(*upload(*grads), found[-1])
-    if packed:
-        expected = torch.nn.utils.rnn.pack_padded_sequence(x.grad, lengths, batch_first=True).data
-    near(dx, expected if packed else x.grad)
+    near(dx, packed_up(x.grad).data if packed else x.grad)
     for a, b in zip(dh if name == "lstm" else (dh,), states, strict=True):
         near(a, b.grad)
     for a, b in zip(dparams, module.parameters(), strict=True):
@@ -112,8 +113,7 @@ def test_projection(device, packed, biases):
     module = torch.nn.LSTM(F, H, proj_size=4, **options).double()
     x = torch.tensor(RNG.normal(size=(N, T, F)), requires_grad=True)
     states = [torch.tensor(RNG.normal(size=(4, N, n)), requires_grad=True) for n in (4, H)]
-    lengths = [T, 4, 3]
-    given = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True) if packed else x
+    given = packed_up(x) if packed else x
     output, last = module(given, tuple(states))
     rows, out = (given.data, output.data) if packed else (x, output)
     sizes = given.batch_sizes.tolist() if packed else None
@@ -127,9 +127,7 @@ def test_projection(device, packed, biases):
     grads = [torch.tensor(RNG.normal(size=tuple(t.shape))) for t in (out, *last)]
     sum((t * g).sum() for t, g in zip((out, *last), grads, strict=True)).backward()
     dx, dh, dparams = ops.lstm_backward(*upload(*grads), saved)
-    if packed:
-        expected = torch.nn.utils.rnn.pack_padded_sequence(x.grad, lengths, batch_first=True).data
-    near(dx, expected if packed else x.grad)
+    near(dx, packed_up(x.grad).data if packed else x.grad)
     for a, b in zip((*dh, *dparams), (*states, *module.parameters()), strict=True):
         near(a, b.grad)
 
