@@ -10,7 +10,7 @@ import inspect
 import re
 import sys
 from ast import literal_eval
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -127,7 +127,7 @@ class OnnxOperator:
     """What computes an operator of ONNX's: inputs and attributes, as parameters of a function.
 
     ``inputs`` are parameters and how each comes (see `clprim.onnx.table`); none are arrays in the
-    function's order.
+    function's order. ``only`` are attributes that may have one value alone.
     """
 
     name: str
@@ -135,8 +135,10 @@ class OnnxOperator:
     inputs: tuple[tuple[str, str], ...]
     parameters: Mapping[str, str]
     defaults: Mapping[str, Any]
-    idle: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
+    fixed: Mapping[str, Any]
+    only: Mapping[str, Any]
+    idle: tuple[str, ...]
+    flags: tuple[str, ...]
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Returns a node's attributes as arguments of the function."""
@@ -144,7 +146,8 @@ class OnnxOperator:
         for name in self.parameters.keys() ^ values.keys():
             problem = "is not supported" if name in values else "is missing"
             raise DefinitionError(f"{self.name}: the attribute {name} {problem}")
-        return {p: self._said(p, values[name]) for name, p in self.parameters.items()}
+        told = {p: self._said(p, values[name]) for name, p in self.parameters.items()}
+        return {**self.fixed, **told}
 
     def _said(self, parameter: str, value: Any) -> Any:
         """Truth values are numbers in ONNX, and lists no tuples."""
@@ -155,7 +158,9 @@ class OnnxOperator:
     @cached_property
     def _truths(self) -> set[str]:
         told = inspect.signature(inspect.unwrap(self.function)).parameters.values()
-        return {p.name for p in told if "bool" in str(p.annotation)}
+        truths = {p.name for p in told if "bool" in str(p.annotation)}
+        defaults = ((p, self.defaults.get(n)) for n, p in self.parameters.items())
+        return truths | {p for p, value in defaults if isinstance(value, bool)}
 
 
 _onnx: dict[tuple[str, str], OnnxOperator] = {}
@@ -163,35 +168,45 @@ _RECORD = re.compile(r"(?:([\w.]+)::)?(\w+)(?:\(([^)]*)\))?(.*)", re.DOTALL)
 
 
 def add_onnx(text: str, function: Callable[..., Any]) -> None:
-    """Registers what computes operators of ONNX's: records with ``;`` between them.
+    """Registers what computes operators of ONNX's, as `onnx_operators` reads it."""
+    for domain, found in onnx_operators(text, function):
+        if (domain, found.name) in _onnx:
+            raise DefinitionError(f"ONNX's {domain or 'ai.onnx'} {found.name} has two records")
+        _onnx[domain, found.name] = found
+
+
+def onnx_operators(text: str, function: Callable[..., Any]) -> Iterator[tuple[str, OnnxOperator]]:
+    """Yields domains and operators that records say, with ``;`` between them.
 
     A record is a name, behind a domain and ``::`` where that is not ONNX's own, its inputs in
     parentheses (``Name(x, dim: Number)``, ``*`` for as many as there are, two at a time, and
     ``[]`` for a list), and words: ``attribute:parameter=default``, where one name holds for both;
-    ``-attribute``, which changes nothing; ``@2`` of two results, ``@moves`` of what may run on
-    codes, and flags of `clprim.onnx.table.family`.
+    ``=parameter=value``, whatever a node says; ``-attribute``, which changes nothing;
+    ``!attribute=value``, which has no other value; ``@2`` of two results, ``@moves`` of what may
+    run on codes, and names of `clprim.onnx.table.family`, the outermost first.
     """
     for record in filter(str.strip, text.split(";")):
         found = _RECORD.match(record.strip())
         assert found is not None, record
         domain, name, inputs, words = found.groups(default="")
-        if (domain, name) in _onnx:
-            raise DefinitionError(f"ONNX's {domain or 'ai.onnx'} {name} has two records")
-        parameters, defaults = {}, {}
+        parameters: dict[str, str] = {}
+        values: dict[str, dict[str, Any]] = {"=": {}, "!": {}, "": {}}
         signs: dict[str, list[str]] = {"-": [], "@": []}
         for part in words.split():
             if part[0] in signs:
                 signs[part[0]].append(part[1:])
                 continue
-            word, equals, default = part.partition("=")
+            sign = part[0] if part[0] in values else ""
+            word, equals, value = part.removeprefix(sign).partition("=")
             attribute, _, parameter = word.partition(":")
-            parameters[attribute] = parameter or attribute
+            if not sign:
+                parameters[attribute] = parameter or attribute
             if equals:
-                defaults[attribute] = literal_eval(default)
+                values[sign][attribute] = literal_eval(value)
         given = [part.partition(":") for part in inputs.split(",") if part.strip()]
         kinds = tuple((label.strip(), kind.strip() or "Any") for label, _, kind in given)
-        how: Any = kinds, parameters, defaults, *map(tuple, signs.values())
-        _onnx[domain, name] = OnnxOperator(name, function, *how)
+        how: Any = values[""], values["="], values["!"], *map(tuple, signs.values())
+        yield domain, OnnxOperator(name, function, kinds, parameters, *how)
 
 
 def recorded() -> set[tuple[str, str]]:

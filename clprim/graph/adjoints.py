@@ -13,7 +13,7 @@ from typing import Any
 
 from clprim.arrays.array import Array, array_over, new_array
 from clprim.errors import DefinitionError
-from clprim.graph.graph import Buffer, buffer_of, same_place
+from clprim.graph.graph import Buffer, buffer_of, is_whole, same_place
 from clprim.plan.strides import Operand, overlaps_itself, shares_memory
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
@@ -90,7 +90,7 @@ class Adjoints:
         found, grad = self._of.get(buffer), self.of(operand)
         if found is None or grad is None:
             return None
-        if _covers(operand):
+        if is_whole(operand):
             del self._of[buffer]
         elif found.whole is None:
             found.parts = [part for part in found.parts if not same_place(part[0], operand)]
@@ -113,7 +113,7 @@ class Adjoints:
         fresh = adjoint.whole is None
         for n, (operand, grad) in enumerate(parts):
             if adjoint.whole is None:
-                if _covers(operand) and _same_layout(operand, grad):
+                if is_whole(operand) and _same_layout(operand, grad):
                     adjoint.whole = grad.base_data, grad.offset - operand.offset
                     continue
                 self._allocate(buffer, adjoint, operand)
@@ -143,11 +143,6 @@ class Adjoints:
             before = self._line(buffer, adjoint, like)
             self._allocate(buffer, adjoint, like)
             _COPY(before, out=self._line(buffer, adjoint, like))
-
-
-def _covers(operand: Operand) -> bool:
-    """Whether an operand, of elements that lie apart, is all of its buffer."""
-    return operand.size * operand.dtype.itemsize == buffer_of(operand).nbytes
 
 
 def _tile(buffer: Buffer, operands: Sequence[Operand]) -> bool:

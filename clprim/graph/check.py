@@ -13,14 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pyopencl as cl
 
 from clprim.arrays.array import array_over
-from clprim.arrays.memory import allocate_workspace
 from clprim.errors import ClprimError, DefinitionError, quoted
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, layout_of, same_place
 from clprim.graph.replay import Replay
 from clprim.graph.steps import enqueue, steps_of
+from clprim.graph.store import copied
 from clprim.graph.text import call_text
 from clprim.plan.strides import Operand
 from clprim.primitives.product import ContractionPrimitive
@@ -141,7 +140,7 @@ class _Run:
             self.given, self.first = self.like.given, self.like.first
         else:
             nodes = self.graph.nodes
-            written = {buffer_of(o) for node in nodes for o in (*node.writes, *node.changed)}
+            written = {buffer for node in nodes for buffer in node.written}
             captured = [o for node in nodes for o in (*node.reads, *node.writes)]
             self.given = [*self.graph.inputs]
             for operand in captured:
@@ -151,14 +150,14 @@ class _Run:
             for operand in self.given:
                 buffer = buffer_of(operand)
                 if buffer not in self.first:
-                    self.first[buffer] = self._copied(buffer.memory, buffer.nbytes)
+                    self.first[buffer] = copied(self.device, buffer.memory, buffer.nbytes)
             random = np.random.default_rng(len(self.graph.nodes))
             self.memory = self.first
             whole = {buffer_of(o) for o in self.given if o.dtype.kind not in "fV"}
             for operand in self.graph.inputs:
                 if buffer_of(operand) not in whole:
                     self._fill(operand, random)
-        self.memory = {b: self._copied(m, b.nbytes) for b, m in self.first.items()}
+        self.memory = {b: copied(self.device, m, b.nbytes) for b, m in self.first.items()}
 
     def go(self, graph: Graph, behind: Callable[[Node], None]) -> None:
         """Runs a graph, and calls ``behind`` after each node."""
@@ -172,7 +171,7 @@ class _Run:
 
     def copy(self, buffer: Buffer, other: _Run) -> None:
         """Takes over a buffer's contents."""
-        self.memory[buffer] = self._copied(other.memory[buffer], buffer.nbytes)
+        self.memory[buffer] = copied(self.device, other.memory[buffer], buffer.nbytes)
 
     def _array(self, operand: Operand) -> Any:
         buffer = buffer_of(operand)
@@ -180,12 +179,6 @@ class _Run:
         if memory is None:
             memory = buffer.memory
         return array_over(self.device, memory, *layout_of(operand))
-
-    def _copied(self, memory: Any, nbytes: int) -> Any:
-        (new,) = allocate_workspace(self.device, (max(nbytes, 1),))
-        if nbytes:
-            cl.enqueue_copy(self.device.queue, new, memory, byte_count=nbytes)
-        return new
 
     def _fill(self, operand: Operand, random: Any) -> None:
         array = self._array(operand)

@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import pyopencl as cl
-
-from clprim.arrays.memory import allocate_workspace
 from clprim.errors import DeviceError
 from clprim.graph.compiled import Compiled
 from clprim.graph.graph import Buffer, Graph, Uses, buffer_of
 from clprim.graph.passes.layout.moves import moves_of
 from clprim.graph.replay import Replay
+from clprim.graph.store import copied, copy_memory
 from clprim.graph.text import Names, kind_text
 from clprim.plan.strides import Operand
 from clprim.primitives.pointwise import Pointwise
@@ -85,15 +83,15 @@ def _seconds(device: Device, replay: Replay, given: Sequence[Any]) -> list[float
     writes is put back, and random numbers go on where they were.
     """
     names = [step.launch.parts()[-1].code.name for step in replay.steps]
-    written = {buffer_of(o) for n in replay.graph.nodes for o in (*n.writes, *n.changed)}
+    written = {buffer for node in replay.graph.nodes for buffer in node.written}
     found: list[list[float]] = []
     with _restored(device, replay, written), randomness.at(randomness.get_state()):
         inputs = map(buffer_of, replay.graph.inputs)
-        copied: dict[int, Any] = {}
+        own: dict[int, Any] = {}
         for buffer, memory in zip(inputs, given, strict=True):
-            if buffer in written and id(memory) not in copied:
-                copied[id(memory)] = _copy(device, memory, buffer.nbytes)
-        memory = [copied.get(id(each), each) for each in given]
+            if buffer in written and id(memory) not in own:
+                own[id(memory)] = copied(device, memory, buffer.nbytes)
+        memory = [own.get(id(each), each) for each in given]
         for _ in range(_RUNS + 1):
             with profile(device) as seen:
                 replay(memory)
@@ -112,22 +110,12 @@ def _seconds(device: Device, replay: Replay, given: Sequence[Any]) -> list[float
 def _restored(device: Device, replay: Replay, written: set[Buffer]) -> Iterator[None]:
     """Puts back what a block writes to arrays that the graph was not given."""
     there = [b for b in written if b.kind == "constant"]
-    copies = [_copy(device, replay.memory_of(b, ()), b.nbytes) for b in there]
+    copies = [copied(device, replay.memory_of(b, ()), b.nbytes) for b in there]
     try:
         yield
     finally:
         for buffer, copy in zip(there, copies, strict=True):
-            memory = replay.memory_of(buffer, ())
-            with device.lock:
-                cl.enqueue_copy(device.queue, memory, copy, byte_count=buffer.nbytes)
-
-
-def _copy(device: Device, memory: Any, nbytes: int) -> Any:
-    (made,) = allocate_workspace(device, (max(nbytes, 1),))
-    with device.lock:
-        if nbytes:
-            cl.enqueue_copy(device.queue, made, memory, byte_count=nbytes)
-    return made
+            copy_memory(device, replay.memory_of(buffer, ()), copy, buffer.nbytes)
 
 
 def _memory(replay: Replay) -> str:

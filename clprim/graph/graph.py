@@ -56,6 +56,11 @@ def buffer_of(operand: Operand) -> Buffer:
     return found
 
 
+def is_whole(operand: Operand) -> bool:
+    """Whether an operand, of elements that lie apart, is all of its buffer."""
+    return operand.size * operand.dtype.itemsize == buffer_of(operand).nbytes
+
+
 def layout_of(operand: Operand) -> tuple[Any, ...]:
     """Returns what `array_over` is told of an operand beside its memory."""
     return operand.shape, operand.dtype, operand.strides, operand.offset, operand.size
@@ -63,11 +68,9 @@ def layout_of(operand: Operand) -> tuple[Any, ...]:
 
 def same_place(a: Operand, b: Operand) -> bool:
     """Whether two operands are the same elements in the same order."""
-    if buffer_of(a) is not buffer_of(b) or (a.shape, a.offset, a.dtype) != (
-        b.shape,
-        b.offset,
-        b.dtype,
-    ):
+    if buffer_of(a) is not buffer_of(b) or a.dtype != b.dtype:
+        return False
+    if a.shape != b.shape or a.offset != b.offset:
         return False
     # Along one element there are no steps.
     return a.strides == b.strides or all(

@@ -126,12 +126,12 @@ def mapped(value: Any, leaf: Callable[[Any], Any], *, inside: bool = False) -> A
     if isinstance(value, (tuple, list)):
         parts, kind = [mapped(each, leaf, inside=inside) for each in value], type(value)
         return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
-    new = leaf(value)
-    if not inside or new is not value or isinstance(value, type) or not is_dataclass(value):
-        return new
+    found: Any = leaf(value)
+    if not inside or found is not value or isinstance(value, type) or not is_dataclass(value):
+        return found
     old = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
     new = {name: mapped(each, leaf, inside=True) for name, each in old.items()}
-    return value if all(new[name] is old[name] for name in old) else replace(value, **new)
+    return value if all(new[name] is old[name] for name in old) else replace(found, **new)
 
 
 def form_of(

@@ -228,24 +228,18 @@ class _Splitting(Trace):
 
 def _temporaries(nodes: Sequence[Node]) -> list[Buffer]:
     """What nodes write that is their function's own, in order."""
-    found = dict.fromkeys(buffer_of(o) for node in nodes for o in (*node.writes, *node.changed))
+    found = dict.fromkeys(buffer for node in nodes for buffer in node.written)
     return [buffer for buffer in found if buffer.kind == "temporary"]
 
 
 def _has_effects(node: Node) -> bool:
-    written = (*node.writes, *node.changed)
-    return node.draws or any(buffer_of(operand).kind != "temporary" for operand in written)
+    return node.draws or any(buffer.kind != "temporary" for buffer in node.written)
 
 
 def _moved(device: Device, node: Node, own: dict[Buffer, Buffer]) -> Node:
     """The same node over other buffers."""
-
-    def moved(operand: Operand) -> Operand:
-        buffer = buffer_of(operand)
-        return replace(operand, memory=(own[buffer], 0)) if buffer in own else operand
-
-    reads, writes = (tuple(map(moved, each)) for each in (node.reads, node.writes))
-    found = replanned(device, node, reads, writes)
+    moved = node.rebased(own, own)
+    found = replanned(device, node, moved.reads, moved.writes)
     if found is None:
         tracing.end(f"{node.primitive.what} cannot go on behind a download")
     return found

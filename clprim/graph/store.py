@@ -15,6 +15,7 @@ import numpy as np
 import pyopencl as cl
 
 from clprim.arrays.array import allocated, array_over
+from clprim.arrays.memory import allocate_workspace
 from clprim.arrays.transfer import download, upload
 from clprim.call.packed import PackedWeight
 from clprim.graph.graph import Buffer, buffer_of
@@ -38,7 +39,7 @@ class Kept:
             other.renew()
         device = current_device()
         for old, new in zip(_buffers(self.made), _buffers(self._make()), strict=True):
-            _copy(device, old, new)
+            copy_memory(device, old.memory, new.memory, old.nbytes)
 
     def sources(self) -> Iterator[PackedWeight]:
         """Yields all constants that it depends on."""
@@ -106,10 +107,8 @@ def contents_of(device: Device, buffer: Buffer) -> bytes:
     """Returns what a constant holds."""
     if not buffer.nbytes:
         return b""
-    size = buffer.nbytes
-    return download(
-        array_over(device, buffer.memory, (size,), _BYTES, (1,), 0, size), (0,)
-    ).tobytes()
+    whole = array_over(device, buffer.memory, (buffer.nbytes,), _BYTES, (1,), 0, buffer.nbytes)
+    return download(whole, (0,)).tobytes()
 
 
 def fill(device: Device, buffer: Buffer, data: Any) -> None:
@@ -123,6 +122,15 @@ def _buffers(made: Sequence[Buffer | Operand]) -> list[Buffer]:
     return [buffer_of(each) if isinstance(each, Operand) else each for each in made]
 
 
-def _copy(device: Device, old: Buffer, new: Buffer) -> None:
-    with device.lock:
-        cl.enqueue_copy(device.queue, old.memory, new.memory, byte_count=old.nbytes)
+def copy_memory(device: Device, target: Any, source: Any, nbytes: int) -> None:
+    """Copies what memory holds."""
+    if nbytes:
+        with device.lock:
+            cl.enqueue_copy(device.queue, target, source, byte_count=nbytes)
+
+
+def copied(device: Device, memory: Any, nbytes: int) -> Any:
+    """Returns new memory that holds the same."""
+    (made,) = allocate_workspace(device, (max(nbytes, 1),))
+    copy_memory(device, made, memory, nbytes)
+    return made

@@ -55,8 +55,7 @@ class Differs(Exception):  # noqa: N818 — an answer, not an error
 def is_componentwise(*snippets: Snippet) -> bool:
     """Whether all snippets compute the same on vectors as on each component of them.
 
-    This holds for operands that all have one element type of at least 32 bits; the plan checks
-    that, as dtypes are not known here.
+    Operands have to have one element type of at least 32 bits, which the plan checks.
     """
     try:
         for snippet in snippets:

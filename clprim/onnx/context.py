@@ -21,6 +21,9 @@ from clprim.runtime import tracing
 
 # Numbers that the host computes with: those of shapes, never those of images.
 MOST_INTEGERS, MOST_FLOATS = 1 << 16, 1 << 10
+# What NumPy and protocol buffers raise of values that do not fit, and numbers out of all bounds.
+FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError,
+          ValueError)  # fmt: skip
 
 
 class Context:
@@ -128,8 +131,7 @@ def run_step(context: Context, step: Step, inputs: list[Any]) -> tuple[Any, ...]
         if str(error).startswith("node "):
             raise
         raise type(error)(f"{step}: {error}") from error
-    except (ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError,
-            RuntimeError, TypeError, ValueError, RecursionError) as error:  # fmt: skip
+    except FAULTS as error:
         raise DefinitionError(f"{step}: {type(error).__name__}: {error}") from error
     finally:
         tracing.active.line = outer
@@ -160,9 +162,8 @@ def host_way(step: Step, values: Sequence[Any]) -> Entry | None:
 
 def _found(context: Context, step: Step, inputs: list[Any]) -> Any:
     told = step.attributes
-    if (
-        "broadcast" in told and len(inputs) == 2
-    ):  # before opset 7: where the second one's dimensions begin
+    if "broadcast" in told and len(inputs) == 2:
+        # Before opset 7: where the second one's dimensions begin.
         told = {n: v for n, v in told.items() if n not in ("broadcast", "axis")}
         inputs = [inputs[0], _spread(inputs[0], inputs[1], step.attributes.get("axis"))]
     on_host = host_way(step, inputs)

@@ -23,6 +23,8 @@ from clprim.onnx.source import Source, tensor_of
 _DEEPEST = 64
 _OWN = ("", "ai.onnx")
 _ATTRIBUTE = onnx.AttributeProto
+# Of constants that are no tensors, by the attribute, of one or several.
+_DTYPES = {"value_int": np.int64, "value_float": np.float32, "value_string": object}
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,15 +296,8 @@ def _constant(given: Mapping[str, Any], label: str) -> Any:
     if len(given) != 1:
         raise DefinitionError(f"onnx: node {label} (Constant): expected one value")
     ((kind, value),) = given.items()
-    dtype = {
-        "value_int": np.int64,
-        "value_ints": np.int64,
-        "value_float": np.float32,
-        "value_floats": np.float32,
-        "value_string": object,
-        "value_strings": object,
-    }
-    return np.array(value, dtype[kind]) if kind in dtype else value
+    dtype = _DTYPES.get(kind.removesuffix("s"))
+    return value if dtype is None else np.array(value, dtype)
 
 
 def _check(

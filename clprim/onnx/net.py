@@ -16,7 +16,7 @@ from onnx import helper, numpy_helper
 from clprim.arrays.array import Array
 from clprim.errors import ClprimError, DefinitionError, DTypeError, ShapeError, quoted
 from clprim.graph.graph import Graph
-from clprim.onnx.context import Context, host_way, on_the_host, run_step
+from clprim.onnx.context import FAULTS, Context, host_way, on_the_host, run_step
 from clprim.onnx.model import Program, Step, program_of
 from clprim.onnx.plan import Plan, Segment
 from clprim.onnx.refused import check
@@ -25,17 +25,6 @@ from clprim.onnx.values import Stored, downloaded, uploaded
 from clprim.runtime.device import current_device
 from clprim.runtime.profile import profile
 from clprim.text_table import format_table
-
-# What protocol buffers and NumPy raise of names that are no text and numbers out of all bounds.
-_BROKEN = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
 
 Kind = tuple[str, tuple[Any, ...] | None]
 
@@ -80,7 +69,7 @@ def load(source: Any) -> Net:
         return Net(model, program, found)
     except ClprimError:
         raise
-    except _BROKEN as error:
+    except (*FAULTS, MemoryError) as error:
         raise DefinitionError(f"onnx: the model is broken: {error}") from error
 
 

@@ -23,18 +23,18 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from types import SimpleNamespace
+from typing import Any, NamedTuple, TypeAlias
 
 from clprim.errors import DefinitionError
 from clprim.onnx.schema import defaults_of
-from clprim.ops.registry import OnnxOperator, of_onnx, recorded
+from clprim.ops.registry import OnnxOperator, of_onnx, onnx_operators, recorded
 
 Value: TypeAlias = Any
 Known: TypeAlias = Any
 Numbers: TypeAlias = Any
 Number: TypeAlias = Any
 Handler = Callable[..., Any]
-F = TypeVar("F", bound=Callable[[OnnxOperator], Handler])
 
 _HOST: dict[str, Callable[[Any], Any]] = {
     "Known": lambda v: v,
@@ -64,10 +64,9 @@ class Entry:
     def __init__(
         self, function: Handler, *, both: bool = False, moves: bool = False, takes: str = "",
         idle: str = "", only: Mapping[str, Any] = _NOTHING, makes: int | None = 1,
-        most: int | None = None,
     ) -> None:  # fmt: skip
         self._function, self.both, self.moves = function, both, both or moves
-        self._takes, self._only, self.makes, self._most = {*takes.split()}, only, makes, most
+        self._takes, self._only, self.makes = {*takes.split()}, only, makes
         self._idle = {"consumed_inputs", *idle.split()}
 
     @cached_property
@@ -95,7 +94,7 @@ class Entry:
 
     def most(self, given: int) -> int:
         """Returns how many inputs it takes, of as many as are given."""
-        return self._most or (given if self.form.many else len(self.form.inputs))
+        return given if self.form.many else len(self.form.inputs)
 
     def refused(self, step: Any) -> str:
         """Returns what of a `clprim.onnx.model.Step` it does not know; nothing if it knows all."""
@@ -117,35 +116,44 @@ class Entry:
             return f"{len(step.outputs)} outputs, of which it makes {self.makes}"
         return ""
 
-    def run(
-        self, context: Any, told: Mapping[str, Any], values: Sequence[Any], *, host: bool = False
-    ) -> Any:
-        """Calls it."""
-        form = self.form
-        options = {n: v for n, v in told.items() if n in self._takes} if form.others else {}
-        for name, kind in form.attributes.items():
-            if told.get(name) is not None:
-                options[name] = bool(told[name]) if kind == "bool" else told[name]
-        kinds = [kind for _, kind in form.inputs]
-        kinds += [form.many or "Any"] * (len(values) - len(kinds))
+    def placed(
+        self, context: Any, values: Sequence[Any], *, host: bool = False
+    ) -> list[tuple[str, Any]]:
+        """Returns inputs with their names, where they are wanted."""
+        inputs, many = self.form.inputs, ("", self.form.many or "Any")
 
-        def placed(kind: str, value: Any) -> Any:
+        def place(kind: str, value: Any) -> Any:
             if value is None or kind == "Value":
                 return value
             if kind in _HOST:
                 return _HOST[kind](context.host(value))
             return value if host else context.device(value)
 
-        given = list(map(placed, kinds, values))
+        labels = [*inputs, *[many] * (len(values) - len(inputs))]
+        return [(name, place(kind, v)) for (name, kind), v in zip(labels, values, strict=False)]
+
+    def run(
+        self, context: Any, told: Mapping[str, Any], values: Sequence[Any], *, host: bool = False
+    ) -> Any:
+        """Calls it."""
+        form, given = self.form, self.placed(context, values, host=host)
+        options = {n: v for n, v in told.items() if n in self._takes} if form.others else {}
+        for name, kind in form.attributes.items():
+            if told.get(name) is not None:
+                options[name] = bool(told[name]) if kind == "bool" else told[name]
         first = (context,) if form.context else ()
         if form.many:
-            return self._function(*first, *given, **options)
-        names = [name for name, _ in form.inputs]
-        options |= {n: v for n, v in zip(names, given, strict=False) if v is not None}
-        for name, kind in form.inputs:
-            if kind in _HOST and told.get(name) is not None:
-                options.setdefault(name, told[name])
-        return self._function(*first, **options)
+            return self._function(*first, *(value for _, value in given), **options)
+        options |= {name: value for name, value in given if value is not None}
+        return self._function(*first, **options, **_of_attributes(form.inputs, told, options))
+
+
+def _of_attributes(
+    inputs: Sequence[tuple[str, str]], told: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns inputs that are not given and were attributes before some version."""
+    host = [name for name, kind in inputs if kind in _HOST and name not in given]
+    return {name: told[name] for name in host if told.get(name) is not None}
 
 
 _TABLE: dict[tuple[str, str], Entry] = {}
@@ -157,12 +165,16 @@ def handler(*names: str, domain: str = "", **told: Any) -> Callable[[Handler], H
 
     def register(function: Handler) -> Handler:
         for name in names:
-            if of_onnx(name, domain) is not None or (domain, name) in _TABLE:
-                raise DefinitionError(f"ONNX's {domain or 'ai.onnx'} {name} is said twice")
-            _TABLE[domain, name] = Entry(function, **told)
+            _add(domain, name, Entry(function, **told))
         return function
 
     return register
+
+
+def _add(domain: str, name: str, entry: Entry) -> None:
+    if of_onnx(name, domain) is not None or (domain, name) in _TABLE:
+        raise DefinitionError(f"ONNX's {domain or 'ai.onnx'} {name} is said twice")
+    _TABLE[domain, name] = entry
 
 
 def on_host(*names: str, **told: Any) -> Callable[[Handler], Handler]:
@@ -182,22 +194,30 @@ def entry(domain: str, name: str) -> Entry | None:
     if found is None:
         known = of_onnx(name, domain)
         if known is not None:
-            found = _TABLE[domain, name] = _recorded(known)
+            found = _TABLE[domain, name] = _Recorded(known, _called)
     return found
 
 
-#: What makes a handler of a record, by a flag that the record has.
-_FAMILIES: dict[str, tuple[Callable[[OnnxOperator], Handler], dict[str, Any]]] = {}
+#: What a record runs: of the context, arrays (by parameters where the record names them, else a
+#: list) and attributes; arguments of the operator follow.
+Run = Callable[..., Any]
+Family = Callable[[OnnxOperator, Run], Run]
+_FAMILIES: dict[str, tuple[Family, str]] = {}
 
 
-def family(flag: str, **told: Any) -> Callable[[F], F]:
-    """Registers what makes handlers of the records with a flag; ``told`` is as of `handler`."""
+def family(flag: str, takes: str = "") -> Callable[[Family], Family]:
+    """Registers what is done around the operator of records with a flag, with which attributes."""
 
-    def register(make: F) -> F:
-        _FAMILIES[flag] = make, told
+    def register(make: Family) -> Family:
+        _FAMILIES[flag] = make, takes
         return make
 
     return register
+
+
+def listed(arrays: Any) -> list[Any]:
+    """Returns arrays in order."""
+    return [*arrays.values()] if isinstance(arrays, dict) else [*arrays]
 
 
 # What `clprim.ops` has another word for, by the parameter.
@@ -207,32 +227,79 @@ _WORDS: dict[str, dict[Any, Any]] = {
 }
 
 
-def _recorded(known: OnnxOperator) -> Entry:
-    """The handler that follows from a record."""
-    for flag in known.flags:
-        if flag in _FAMILIES:
-            make, told = _FAMILIES[flag]
-            return Entry(make(known), **told)
-    form = [label for label, _ in known.inputs]
-    several = form[0] if form in (["*"], ["[]"]) else ""
+class _Recorded(Entry):
+    """What a record says, with its families around it."""
 
-    def run(*inputs: Any, **told: Any) -> Any:
-        if several == "*":
-            return functools.reduce(known.function, inputs)
-        arrays = {label: told.pop(label) for label in form if label in told}
-        options = known.arguments(told)
-        for name in _WORDS.keys() & options.keys():
-            options[name] = _WORDS[name].get(options[name], options[name])
-        given = (list(inputs),) if several else inputs
-        return known.function(*given, **arrays, **options)
+    def __init__(self, known: OnnxOperator, called: Callable[..., Any]) -> None:
+        run: Run = functools.partial(called, known)
+        takes = [*known.parameters]
+        makes = [int(flag) for flag in known.flags if flag.isdigit()]
+        for flag in reversed(known.flags):
+            if flag in _FAMILIES:
+                make, more = _FAMILIES[flag]
+                run, takes = make(known, run), [*takes, *more.split()]
+        super().__init__(
+            run, takes=" ".join(takes), idle=" ".join(known.idle), only=known.only,
+            makes=makes[0] if makes else 1, moves="moves" in known.flags,
+        )  # fmt: skip
+        several = _is_several(known)
+        inputs = [] if several else list(known.inputs)
+        self.form = _Form(True, inputs, "" if inputs else "Any", {}, True)
 
-    made = Entry(
-        run, takes=" ".join(known.parameters), idle=" ".join(known.idle),
-        makes=2 if "2" in known.flags else 1, moves="moves" in known.flags,
-    )  # fmt: skip
-    inputs = [] if several else list(known.inputs)
-    made.form = _Form(False, inputs, "" if inputs else "Any", {}, True)
-    return made
+    def run(
+        self, context: Any, told: Mapping[str, Any], values: Sequence[Any], *, host: bool = False
+    ) -> Any:
+        """Calls it."""
+        given = self.placed(context, values, host=host)
+        if self.form.many:
+            return self._function(context, [value for _, value in given], told)
+        arrays = {name: value for name, value in given if value is not None}
+        return self._function(
+            context, arrays | _of_attributes(self.form.inputs, told, arrays), told
+        )
+
+
+def node(text: str) -> Callable[[Handler], Handler]:
+    """Registers a handler of the context and of a node's inputs and attributes as one value.
+
+    They are named, with their defaults, by a record as `clprim.ops.registry.onnx_operators` reads
+    it; what is left out is None.
+    """
+
+    def register(function: Handler) -> Handler:
+        for domain, known in onnx_operators(text, function):
+            _add(domain, known.name, _Recorded(known, _given))
+        return function
+
+    return register
+
+
+def _given(known: OnnxOperator, context: Any, arrays: Any, told: Mapping[str, Any]) -> Any:
+    values = dict.fromkeys(name for name, _ in known.inputs) | arrays
+    options = known.arguments({n: v for n, v in told.items() if n in known.parameters})
+    return known.function(context, SimpleNamespace(**values, **options))
+
+
+def _is_several(known: OnnxOperator) -> bool:
+    return [label for label, _ in known.inputs] in (["*"], ["[]"])
+
+
+def _called(
+    known: OnnxOperator, context: Any, arrays: Any, told: Mapping[str, Any],
+    function: Callable[..., Any] | None = None, **more: Any,
+) -> Any:  # fmt: skip
+    """Calls the operator of a record, or another one of its kind."""
+    options = known.arguments({n: v for n, v in told.items() if n in known.parameters}) | more
+    for name in _WORDS.keys() & options.keys():
+        options[name] = _WORDS[name].get(options[name], options[name])
+    run = function or known.function
+    if isinstance(arrays, dict):
+        return run(**{**options, **arrays})
+    if not _is_several(known):
+        return run(*arrays, **options)
+    return (
+        run([*arrays], **options) if known.inputs[0][0] == "[]" else functools.reduce(run, arrays)
+    )
 
 
 def host_entry(domain: str, name: str) -> Entry | None:

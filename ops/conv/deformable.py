@@ -18,7 +18,10 @@ from clprim.ops.shared.arguments import check_floating, check_shape
 from clprim.ops.shared.strings import kernel
 
 
-@operator(sample="image(2), empty((0, 8, 3, 3)), empty((5, 3, 2, 2))")
+@operator(
+    onnx="DeformConv(x, weight, offset, bias, mask) -group -offset_group @windows",
+    sample="image(2), empty((0, 8, 3, 3)), empty((5, 3, 2, 2))",
+)
 @repeatable
 def deform_conv2d(
     x: Any,

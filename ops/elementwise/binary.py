@@ -37,7 +37,7 @@ def _add(what: str, sign: str, a: Any, b: Any, alpha: Any, out: Any) -> Array:
     return kernel(expr, what, common)(*scaled, out=out)
 
 
-@operator(onnx="Add; Sum(*)")
+@operator(onnx="Add; Sum(*); com.microsoft::QLinearAdd(a, sa, za, b, sb, zb, sy, zy) @steps")
 def add(a: Any, b: Any, *, alpha: float = 1, out: Any = None) -> Array:
     """Returns a + alpha · b.
 
@@ -62,7 +62,7 @@ def sub(a: Any, b: Any, *, alpha: float = 1, out: Any = None) -> Array:
     return _add("sub", "-", a, b, alpha, out)
 
 
-@operator()
+@operator(onnx="Div @truncated")
 def div(a: Any, b: Any, *, rounding_mode: str | None = None, out: Any = None) -> Array:
     """Returns a / b.
 

@@ -21,7 +21,10 @@ from clprim.ops.shared.strings import kernel
 from clprim.primitives.pointwise import Pointwise
 
 
-@operator(onnx="Where @moves", sample="x, x, x")
+@operator(
+    onnx="Where @moves; com.microsoft::QLinearWhere(c, a, sa, za, b, sb, zb, sy, zy) @steps",
+    sample="x, x, x",
+)
 def where(condition: Any, a: Any, b: Any, *, out: Any = None) -> Array:
     """Returns elements of ``a`` where ``condition`` is not zero, and of ``b`` elsewhere.
 

@@ -179,7 +179,7 @@ def _truth(name: str, meaning: str, floats: str, integers: str, onnx: str = "") 
 
 # fmt: off
 _TRUTHS = (
-    _truth("isnan", "whether it is NaN", "y0 = x0 != x0;", _NEVER),
+    _truth("isnan", "whether it is NaN", "y0 = x0 != x0;", _NEVER, "IsNaN @decoded"),
     _truth("isinf", "whether it is infinite", "y0 = x0 == INFINITY || x0 == -INFINITY;", _NEVER),
     _truth("isposinf", "whether it is ∞", "y0 = x0 == INFINITY;", _NEVER),
     _truth("isneginf", "whether it is -∞", "y0 = x0 == -INFINITY;", _NEVER),
@@ -227,7 +227,8 @@ Example:
         onnx="ThresholdedRelu alpha:threshold=1.0"),
     Row("leaky_relu", "x where it is positive, else ``negative_slope`` · x",
         "typeof_y0 x = x0; y0 = x > 0 ? x : x * w0;", numbers="negative_slope=0.01", backward="",
-        torch="leaky_relu", onnx="LeakyRelu alpha:negative_slope=0.01"),
+        torch="leaky_relu", onnx="""LeakyRelu alpha:negative_slope=0.01;
+        com.microsoft::QLinearLeakyRelu(x, sx, zx, sy, zy) alpha:negative_slope=0.01 @steps"""),
     Row("prelu", floats="typeof_y0 x = x0; y0 = x > 0 ? x : x * x1;", shown=False),
     Row("hardtanh", "min(max(min_val, x), max_val)",
         "typeof_y0 x = x0; y0 = x < w0 ? w0 : x > w1 ? w1 : x;",
@@ -266,7 +267,7 @@ Example:
     # --- exponentials ----------------------------------------------------------------------------
     Row("sigmoid", "1 / (1 + exp(-x))", f"{sigmoid_of('x0')} y0 = s;",
         of_result="gx0 = gy0 * ((1 - y0) * y0);", backward="; as in PyTorch from its *result*",
-        torch="sigmoid", onnx="Sigmoid"),
+        torch="sigmoid", onnx="Sigmoid; com.microsoft::QLinearSigmoid(x, sx, zx, sy, zy) @steps"),
     Row("silu", "x · sigmoid(x), also called swish (Elfwing, Uchibe and Doya 2017)",
         f"{sigmoid_of('x0')} y0 = s_x * s;", backward="", torch="silu"),
     Row("swish", "x · sigmoid(beta · x) (Ramachandran, Zoph and Le 2017)",
@@ -387,7 +388,8 @@ Example:
     _pair("sub", "a - b", arithmetic="subtract", shown=False, numpy="subtract",
         torch="sub.Tensor sub.Scalar rsub.Tensor rsub.Scalar"),
     _pair("mul", "a · b, of two arrays or an array and a number", arithmetic="multiply",
-        numpy="multiply", torch="mul.Tensor mul.Scalar", onnx="Mul"),
+        numpy="multiply", torch="mul.Tensor mul.Scalar",
+        onnx="Mul; com.microsoft::QLinearMul(a, sa, za, b, sb, zb, sy, zy) @steps"),
     _pair("div", "a / b, of integers in float64", arithmetic="divide", shown=False,
         numpy="divide true_divide", torch="div.Tensor div.Scalar div.Tensor_mode div.Scalar_mode"),
     _pair("floor_divide", "the quotient rounded down, as ``a // b`` does; of integers by 0 it is 0",

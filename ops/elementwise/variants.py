@@ -85,7 +85,9 @@ prelu_backward = vjp(prelu, "x weight")
 
 @operator(
     torch="gelu @out @seldom; gelu_backward @broadcast @of_two",
-    onnx="Gelu approximate='none'; com.microsoft::Gelu(x)",
+    onnx="""Gelu approximate='none'; com.microsoft::Gelu(x);
+        com.microsoft::BiasGelu(x, bias) @sum;
+        com.microsoft::FastGelu(x, bias) =approximate='tanh' @sum""",
 )
 def gelu(x: Any, approximate: str = "none", *, out: Any = None) -> Array:
     """Returns x · Φ(x), Φ the normal distribution function (Hendrycks and Gimpel 2016).

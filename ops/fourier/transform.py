@@ -44,7 +44,10 @@ def _transformed(re: Any, im: Any, count: int, *, inverse: bool = False) -> tupl
     return sub(a, matmul(im, sines)), add(b, matmul(im, cosines))
 
 
-@operator(sample="x[..., :2], dim=1")
+@operator(
+    onnx="DFT(x, n: Number, dim: Number) inverse=0 onesided=0 @along",
+    sample="x[..., :2], dim=1",
+)
 def dft(
     x: Any, n: int | None = None, dim: int = -2, *, inverse: bool = False, onesided: bool = False
 ) -> Array:
@@ -103,7 +106,10 @@ def _fitted(x: Any, count: int) -> Any:
     return x if have == count else pad(x, (0, 0, 0, count - have))
 
 
-@operator(sample="x[:, 0, 0], 2, 1")
+@operator(
+    onnx="STFT(x, hop_length: Number, window, n_fft: Number) onesided=1 @framed",
+    sample="x[:, 0, 0], 2, 1",
+)
 def stft(
     x: Any, n_fft: int, hop_length: int, window: Any = None, *, onesided: bool = True
 ) -> Array:

@@ -35,6 +35,8 @@ def _along(what: str, x: Any, dim: Any, axis: Any, index: Any, src: Any) -> int:
 
 @operator(
     torch="scatter.src scatter.value scatter.reduce scatter.value_reduce",
+    onnx="""Scatter(x, index, src) axis:dim=0;
+        ScatterElements(x, index, src) axis:dim=0 @combined""",
     sample="x, 1, empty((0, 3, 4, 4), int64), x",
 )
 def scatter(

@@ -29,7 +29,8 @@ from clprim.primitives.reduction import Reduction
     autocast="float32 nll_loss nll_loss2d nll_loss_nd",
     torch="nll_loss_forward nll_loss2d_forward @of_classes @none;"
     "nll_loss_backward nll_loss2d_backward -total_weight @of_classes_gradient @none",
-    onnx="NegativeLogLikelihoodLoss ignore_index=-4611686018427387904 reduction='mean'",
+    onnx="""NegativeLogLikelihoodLoss ignore_index=-4611686018427387904 reduction='mean';
+        SoftmaxCrossEntropyLoss ignore_index=-4611686018427387904 reduction='mean' @2 @logits""",
     sample='x, empty((0, 4, 4), int64), reduction="none"',
     wrt="input",
 )

@@ -41,6 +41,7 @@ from clprim.ops.shared.arguments import check_mask, real
     autocast="float32",
     torch="native_group_norm -N -C -HxW group:num_groups return_stats=True @none;"
     "native_group_norm_backward -N -C -HxW group:num_groups @of_two,contiguous,contiguous",
+    onnx="GroupNormalization(x, weight, bias) num_groups epsilon:eps=1e-05 @repeated",
     sample="x, 3",
     wrt="x weight bias",
     saves="return_stats: mean rstd",

@@ -35,6 +35,9 @@ from clprim.ops.shared.arguments import check_mask, real
 @operator(
     autocast="float32",
     torch="native_layer_norm return_stats=True; native_layer_norm_backward -bias",
+    onnx="""LayerNormalization(x, weight, bias) epsilon:eps=1e-05 @3 @trailing;
+        com.microsoft::SkipLayerNormalization(x, skip, weight, bias, added)
+            epsilon:eps=1e-12 @4 @skip @trailing""",
     sample="x, 4",
     wrt="x weight bias",
     saves="return_stats: mean rstd",

@@ -31,7 +31,16 @@ from clprim.primitives.grouped import Grouped
 from clprim.primitives.reduction import Reduction
 
 
-@operator(sample="x, 4", wrt="x weight", saves="return_stats: rstd")
+@operator(
+    onnx="""RMSNormalization(x, weight) epsilon:eps=1e-05 @trailing;
+        SimplifiedLayerNormalization(x, weight) epsilon:eps=1e-05 @2 @trailing;
+        com.microsoft::SimplifiedLayerNormalization(x, weight) epsilon:eps=1e-05 @2 @trailing;
+        com.microsoft::SkipSimplifiedLayerNormalization(x, skip, weight, added)
+            epsilon:eps=1e-12 @4 @skip @trailing""",
+    sample="x, 4",
+    wrt="x weight",
+    saves="return_stats: rstd",
+)
 @repeatable
 def rms_norm(
     x: Any,

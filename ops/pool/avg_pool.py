@@ -107,6 +107,9 @@ avg_pool2d = of_rank(
     mean_pool,
     "avg_pool2d",
     torch="avg_pool2d @means @format0; avg_pool2d_backward @format1",
+    onnx="""AveragePool(x) ceil_mode=0 count_include_pad=0 @windows;
+        com.microsoft::QLinearAveragePool(x, sx, zx, sy, zy)
+            ceil_mode=0 count_include_pad=0 @steps @images @windows""",
     sample="image(2), 2",
     wrt="x",
 )

@@ -67,7 +67,13 @@ def _lp_pool(
 
 
 lp_pool1d = of_rank(_lp_pool, "lp_pool1d", sample="image(1), 2, 2", wrt="x")
-lp_pool2d = of_rank(_lp_pool, "lp_pool2d", sample="image(2), 2, 2", wrt="x")
+lp_pool2d = of_rank(
+    _lp_pool,
+    "lp_pool2d",
+    onnx="LpPool(x) p:norm_type=2 ceil_mode=0 =absolute=True @windows",
+    sample="image(2), 2, 2",
+    wrt="x",
+)
 lp_pool3d = of_rank(_lp_pool, "lp_pool3d", sample="image(3), 2, 2", wrt="x")
 
 

@@ -93,6 +93,7 @@ max_pool2d = sliding(
         "max_pool2d",
         torch="max_pool2d_with_indices return_indices=True @format0;"
         "max_pool2d_with_indices_backward @format1",
+        onnx="MaxPool(x) ceil_mode=0 @2 @positions @windows",
         sample="image(2), 2",
         **MAXIMA,
     )

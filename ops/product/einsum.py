@@ -24,7 +24,11 @@ _PRODUCT = "y0 = (typeof_y0)x0 * (typeof_y0)x1;"
 _INT32 = np.dtype(np.int32)
 
 
-@operator(autocast="lower", sample='"ij,jk->ik", x[:, 0, 0], empty((4, 4))')
+@operator(
+    autocast="lower",
+    onnx="Einsum @equation",
+    sample='"ij,jk->ik", x[:, 0, 0], empty((4, 4))',
+)
 def einsum(equation: str, *operands: Any) -> Array:
     """Returns a sum of products, by Einstein's convention, as `torch.einsum` does.
 

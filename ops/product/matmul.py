@@ -40,7 +40,17 @@ from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
 
 
-@operator(autocast="lower matmul mm bmm mv chain_matmul linalg_multi_dot", onnx="MatMul")
+@operator(
+    autocast="lower matmul mm bmm mv chain_matmul linalg_multi_dot",
+    onnx="""MatMul; Gemm(a, b, c) transA:transpose_a=0 transB:transpose_b=0 @scaled;
+        com.microsoft::FusedMatMul(a, b) transA:transpose_a=0 transB:transpose_b=0
+            !transBatchA=0 !transBatchB=0 @scaled;
+        com.microsoft::FusedGemm(a, b, c) transA:transpose_a=0 transB:transpose_b=0
+            @activated @scaled;
+        MatMulInteger(a, b, a_zero, b_zero) @integers;
+        QLinearMatMul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero)
+            @requantised @integers""",
+)
 def matmul(
     a: Any,
     b: Any,

@@ -23,7 +23,21 @@ _GATES = {"lstm": "ifgo", "gru": "rzn", "rnn": "n"}
 Activation = str | tuple[str, float] | tuple[str, float, float]
 
 
-@operator(sample='x[:, 0], empty((16, 4)), empty((16, 4)), cell="lstm"')
+@operator(
+    onnx="""LSTM(x, weight_ih, weight_hh, bias, lengths, h_0, c_0, peepholes)
+            clip=None input_forget:coupled=0 =cell='lstm' =gates='iofg'
+            -hidden_size -output_sequence @3 @directions;
+        GRU(x, weight_ih, weight_hh, bias, lengths, h_0)
+            clip=None linear_before_reset:reset_after=0 =cell='gru' =gates='zrn'
+            -hidden_size -output_sequence @3 @directions;
+        RNN(x, weight_ih, weight_hh, bias, lengths, h_0)
+            clip=None =cell='rnn' =gates='n' -hidden_size -output_sequence @3 @directions;
+        com.microsoft::DynamicQuantizeLSTM(x, weight_ih, weight_hh, bias, lengths, h_0, c_0,
+            peepholes, scale_ih, zero_ih, scale_hh, zero_hh)
+            clip=None input_forget:coupled=0 =cell='lstm' =gates='iofg'
+            -hidden_size @3 @dequantized @directions""",
+    sample='x[:, 0], empty((16, 4)), empty((16, 4)), cell="lstm"',
+)
 @repeatable
 def recurrent_layer(
     x: Any,

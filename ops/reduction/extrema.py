@@ -86,7 +86,12 @@ def _find(
     return _position(name, start, beats, in_order, dtype, last)(x, axis=axis, **options)
 
 
-@operator(numpy="amax max", torch="amax max", onnx="ReduceMax @reduction", sample="x, axis=1")
+@operator(
+    numpy="amax max",
+    torch="amax max",
+    onnx="ReduceMax(x, axes: Numbers) @reduction; GlobalMaxPool @pixels",
+    sample="x, axis=1",
+)
 @along
 def amax(x: Any, axis: Axis, keepdims: bool, *, out: Any = None) -> Array:
     """Returns the greatest element along ``axis``, in the dtype of ``x``.
@@ -98,7 +103,12 @@ def amax(x: Any, axis: Axis, keepdims: bool, *, out: Any = None) -> Array:
     return _amax(x, axis=axis, keepdims=keepdims, out=out)
 
 
-@operator(numpy="amin min", torch="amin min", onnx="ReduceMin @reduction", sample="x, axis=1")
+@operator(
+    numpy="amin min",
+    torch="amin min",
+    onnx="ReduceMin(x, axes: Numbers) @reduction",
+    sample="x, axis=1",
+)
 @along
 def amin(x: Any, axis: Axis, keepdims: bool, *, out: Any = None) -> Array:
     """Returns the least element along ``axis``, in the dtype of ``x``.

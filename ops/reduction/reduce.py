@@ -79,7 +79,7 @@ def _converting(name: str, usual: Operator, x: Any, dtype: Any, **options: Any) 
     autocast="float32 sum sum.dim_IntList",
     numpy="sum",
     torch="sum sum.dim_IntList @int64",
-    onnx="ReduceSum @reduction @dtype",
+    onnx="ReduceSum(x, axes: Numbers) @reduction @dtype",
     sample="x, axis=1",
 )
 @along
@@ -101,7 +101,13 @@ def sum(x: Any, axis: Axis, keepdims: bool, *, dtype: Any = None, out: Any = Non
     return _converting("sum", _sum, x, dtype, axis=axis, keepdims=keepdims, out=out)
 
 
-@operator(numpy="mean", torch="mean mean.dim @mean", sample="x, axis=1")
+@operator(
+    numpy="mean",
+    torch="mean mean.dim @mean",
+    onnx="""ReduceMean(x, axes: Numbers) @reduction @wide; GlobalAveragePool @pixels;
+        com.microsoft::QLinearGlobalAveragePool(x, sx, zx, sy, zy) @steps @images @pixels""",
+    sample="x, axis=1",
+)
 @along
 def mean(x: Any, axis: Axis, keepdims: bool, *, dtype: Any = None, out: Any = None) -> Array:
     """Returns the arithmetic mean along ``axis``; of nothing NaN.
@@ -121,7 +127,7 @@ def mean(x: Any, axis: Axis, keepdims: bool, *, dtype: Any = None, out: Any = No
     autocast="float32",
     numpy="prod",
     torch="prod prod.dim_int @int64",
-    onnx="ReduceProd @reduction @dtype",
+    onnx="ReduceProd(x, axes: Numbers) @reduction @dtype",
     sample="x, axis=1",
 )
 @along
@@ -251,7 +257,7 @@ _logsumexp = by_kind(
 @operator(
     autocast="float32",
     torch="logsumexp @real",
-    onnx="ReduceLogSumExp @reduction @wide",
+    onnx="ReduceLogSumExp(x, axes: Numbers) @reduction @wide",
     sample="x, axis=1",
 )
 @along

@@ -29,7 +29,8 @@ _LOGARITHM = "group_y0 = reduce_y0; group_y1 = log(reduce_y1) + (reduce_y0 - red
 @operator(
     autocast="float32 softmax.int",
     torch="_softmax @of_rows; _softmax_backward_data @of_rows_gradient",
-    onnx="Softmax axis:dim=-1 @lines",
+    onnx="""Softmax axis:dim=-1 @lines;
+        com.microsoft::QLinearSoftmax(x, sx, zx, sy, zy) axis:dim=-1 @steps @lines""",
     sample="x, dim=1",
     wrt="x",
 )

@@ -30,7 +30,12 @@ def _running(name: str, start: int, sign: str, dtype: AnyDType | None) -> Scan:
     )
 
 
-@operator(autocast="float32", torch="cumsum @int64", onnx="CumSum @scan", sample="x, axis=1")
+@operator(
+    autocast="float32",
+    torch="cumsum @int64",
+    onnx="CumSum(x, axis: Number) exclusive=0 reverse=0 @dtype",
+    sample="x, axis=1",
+)
 def cumsum(
     x: Any,
     dim: int | None = None,
@@ -67,7 +72,11 @@ def cumsum_backward(grad: Any, dim: int | None = None, *, axis: int | None = Non
 
 
 @operator(
-    autocast="float32", torch="cumprod @int64", onnx="CumProd @scan", sample="x, axis=1", wrt="x"
+    autocast="float32",
+    torch="cumprod @int64",
+    onnx="CumProd(x, axis: Number) exclusive=0 reverse=0 @dtype",
+    sample="x, axis=1",
+    wrt="x",
 )
 def cumprod(
     x: Any,

@@ -63,10 +63,11 @@ def test_what_no_operator_computes():
 
 def test_names_of_onnx_are_its_own():
     onnx = pytest.importorskip("onnx")
-    defaults, optional = {}, set()
+    defaults, optional, every = {}, set(), set()
     for schema in onnx.defs.get_all_schemas_with_history():
         for attribute in schema.attributes.values():
             key = schema.domain, schema.name, attribute.name
+            every.add(key)
             if not attribute.required:
                 optional.add(key)
             if attribute.default_value.name:
@@ -75,11 +76,11 @@ def test_names_of_onnx_are_its_own():
                 defaults.setdefault(key, []).append(said)
     walked = 0
     for domain, name in recorded():
-        if domain:  # ONNX Runtime's, whose schemas may not be there
+        # ONNX Runtime's, whose schemas may not be there.
+        if domain or name == "SimplifiedLayerNormalization":
             continue
-        schema = onnx.defs.get_schema(name)
         given = of_onnx(name)
-        assert {*given.parameters, *given.idle} <= set(schema.attributes)
+        assert every.issuperset(("", name, a) for a in (*given.parameters, *given.idle))
         for attribute, default in given.defaults.items():
             key = "", name, attribute
             assert key in optional

@@ -18,25 +18,25 @@ CODE = (".py", ".pyi", ".jinja", ".cl")
 LINES = {
     "bench": 9_170,
     "templates": 10_280,
-    "ops": 25_380,
+    "ops": 25_500,
     "clprim": 67_630,
-    "clprim/language": 9_810,
+    "clprim/language": 9_800,
     "clprim/plan": 18_690,
     "clprim/runtime": 4_090,
     "clprim/arrays": 2_360,
     "clprim/call": 1_080,
     "clprim/primitives": 2_850,
     "clprim/gradients": 2_660,
-    "clprim/graph": 7_660,
+    "clprim/graph": 7_640,
     "clprim/functions": 1_440,
     "clprim/torch": 8_380,
-    "clprim/onnx": 4_250,
+    "clprim/onnx": 4_160,
     "tests": 60_170,
 }
 # Files of clprim and ops that say an operator: define, import, look up or name it in a string.
 PLACES = {"conv2d": 10, "softmax": 6, "sort": 5, "relu": 3, "layer_norm": 5}
 # Hundredths of PyTorch's overloads and of ONNX's names that operators' records say. They rise.
-RECORDS = {"torch": 71, "onnx": 36}
+RECORDS = {"torch": 71, "onnx": 60}
 # Formulas of activations, which rows of ops/elementwise/table.py have.
 FORMULAS = ("tanh(", "exp(-", "erf(", "log1p(exp")
 # Places that bind a graph's kernels: graph/compiled.py, and what checks passes.
@@ -45,7 +45,7 @@ REPLAYS = 2
 PARTS = {"__init__.py", "code.py", "family.py", "planner.py", "problem.py", "table.py"}
 # Handlers of a front end stand in files by the names of the families in ops.
 HANDLERS = (Path("clprim/torch/kernels"), Path("clprim/onnx/operators"))
-LONGEST, PARAMETERS, FORMULA_FILES, THREE_TIMES = 73, 44, 9, 10
+LONGEST, PARAMETERS, FORMULA_FILES, THREE_TIMES = 73, 31, 9, 10
 
 
 def files(*rooms, ending=".py"):

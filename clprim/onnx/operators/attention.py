@@ -8,7 +8,7 @@ from typing import Any
 from clprim import ops
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.operators.shape import padded
-from clprim.onnx.table import handler
+from clprim.onnx.table import handler, node
 from clprim.onnx.values import INT64
 
 
@@ -33,26 +33,24 @@ _SCORES = "products", "capped", "masked", "weights"
 
 
 # Softmax is computed in float32 at least, whatever precision is asked for.
-@handler("Attention", idle="softmax_precision", makes=4,
-         takes="kv_num_heads q_num_heads left_window_size right_window_size")  # fmt: skip
-def _attention(
-    context: Any, q: Any, k: Any, v: Any, mask: Any = None, past_k: Any = None,
-    past_v: Any = None, lengths: Any = None, *, is_causal: bool = False,
-    scale: float | None = None, softcap: float = 0.0, qk_matmul_output_mode: int = 0, **told: Any,
-) -> Any:  # fmt: skip
+@node("""Attention(q, k, v, mask, past_k, past_v, lengths) is_causal=False scale=None softcap=0.0
+    qk_matmul_output_mode=0 kv_num_heads=None q_num_heads=None left_window_size=-1
+    right_window_size=-1 -softmax_precision @4""")
+def _attention(context: Any, n: Any) -> Any:
+    q, k, v, mask, lengths = n.q, n.k, n.v, n.mask, n.lengths
     flat, new = q.ndim == 3, q.shape[-2]
     if flat:
-        q, k, v = (heads(t, told[f"{n}_num_heads"]) for t, n in ((q, "q"), (k, "kv"), (v, "kv")))
-    k, v = behind(past_k, k), behind(past_v, v)
+        q, k, v = heads(q, n.q_num_heads), heads(k, n.kv_num_heads), heads(v, n.kv_num_heads)
+    k, v = behind(n.past_k, k), behind(n.past_v, v)
     more = 0 if mask is None else k.shape[2] - mask.shape[-1]
     if more > 0:
         mask = padded(mask, [*[(0, 0)] * (mask.ndim - 1), (0, more)], fill=-math.inf)
-    past = 0 if past_k is None else past_k.shape[2]
-    shown: Any = _SCORES[qk_matmul_output_mode] if context.wanted(3) else None
+    past = 0 if n.past_k is None else n.past_k.shape[2]
+    shown: Any = _SCORES[n.qk_matmul_output_mode] if context.wanted(3) else None
     found: Any = ops.cached_attention(
-        q, k, v, mask, scale=scale, softcap=softcap, is_causal=is_causal, lengths=lengths,
+        q, k, v, mask, scale=n.scale, softcap=n.softcap, is_causal=n.is_causal, lengths=lengths,
         past=past if lengths is None else string("y0 = x0 - w0;", INT64, lengths, new),
-        window=tuple(told.get(f"{side}_window_size", -1) for side in ("left", "right")),
+        window=(n.left_window_size, n.right_window_size),
         enable_gqa=q.shape[1] != k.shape[1], scores=shown,
     )  # fmt: skip
     y, scores = found if shown else (found, None)

@@ -9,11 +9,11 @@ from clprim import ops
 from clprim.errors import DefinitionError
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.operators.shape import padded
-from clprim.onnx.table import Numbers, handler
+from clprim.onnx.table import Numbers, Run, family, handler, listed
+from clprim.ops.registry import OnnxOperator
 
-#: Attributes that `window_of` reads, and those of convolutions.
+#: Attributes that `window_of` reads.
 WINDOW = "auto_pad dilations kernel_shape pads strides"
-CONV = f"{WINDOW} group"
 
 
 class Window(NamedTuple):
@@ -51,26 +51,62 @@ def window_of(told: Any, sizes: Sequence[int], kernel: Sequence[int]) -> Window:
     return Window(kernel, strides, dilations, pads)
 
 
-def _of_rank(name: str, x: Any) -> Any:
-    found = getattr(ops, f"{name}{x.ndim - 2}d", None)
-    if found is None:
-        raise DefinitionError(f"{x.ndim - 2} dimensions beside channels; 1 to 3 are supported")
-    return found
+@family("windows", takes=WINDOW)
+def _windows(known: OnnxOperator, inner: Run) -> Run:
+    """Of images of one dimension to three, whose windows attributes describe."""
+    name: str = known.function.__name__
+    pools = name.endswith("_pool2d")
+
+    def run(context: Any, arrays: Any, told: Any, **more: Any) -> Any:
+        x, *others = listed(arrays)
+        function = getattr(ops, name.replace("2", str(x.ndim - 2)), None)
+        if function is None:
+            raise DefinitionError(f"{x.ndim - 2} dimensions beside channels; 1 to 3 are supported")
+        w = window_of(told, x.shape[2:], told.get("kernel_shape") or others[0].shape[2:])
+        more |= {"stride": tuple(w.strides), "dilation": tuple(w.dilations), "function": function}
+        more |= {"padding": tuple(w.pads) if pools else w.sides}
+        more |= {"kernel_size": tuple(w.kernel)} if pools else {}
+        return inner(context, arrays, told, **more)
+
+    return run
 
 
-def convolved(told: Any, x: Any, w: Any, bias: Any = None) -> Any:
-    """Returns a convolution of images."""
-    v = window_of(told, x.shape[2:], told.get("kernel_shape") or w.shape[2:])
-    rest = tuple(v.strides), v.sides, tuple(v.dilations), told.get("group", 1)
-    return _of_rank("conv", x)(x, w, bias, *rest)
+@family("images", takes="channels_last")
+def _images(known: OnnxOperator, inner: Run) -> Run:
+    """Of images whose channels may be last."""
+
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        if told.get("ceil_mode") and told.get("count_include_pad"):
+            # As AveragePool did before opset 19.
+            raise DefinitionError(f"{known.name}: ceil_mode with count_include_pad")
+        if not told.get("channels_last"):
+            return inner(context, arrays, told)
+        x = listed(arrays)[0]
+        between = range(2, x.ndim)
+        x = x.transpose((0, x.ndim - 1, *(d - 1 for d in between)))
+        given = {**arrays, "x": x} if isinstance(arrays, dict) else [x]
+        return inner(context, given, told).transpose((0, *between, 1))
+
+    return run
 
 
-@handler("Conv", takes=CONV)
-def _conv(x: Any, w: Any, bias: Any = None, **told: Any) -> Any:
-    return convolved(told, x, w, bias)
+@family("scaled", takes="alpha beta")
+def _scaled(known: OnnxOperator, inner: Run) -> Run:
+    """A product times alpha, with something times beta added."""
+
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        c, alpha, beta = arrays.pop("c", None), told.get("alpha", 1.0), told.get("beta", 1.0)
+        y = inner(context, arrays, told)
+        if c is None or not beta:
+            return y if alpha == 1 else string("y0 = x0 * w0;", y.dtype, y, alpha)
+        if (alpha, beta) == (1, 1):
+            return ops.add(y, c)
+        return string("y0 = x0 * w0 + x1 * w1;", y.dtype, y, c, alpha, beta)
+
+    return run
 
 
-@handler("ConvTranspose", takes=CONV)
+@handler("ConvTranspose", takes=f"{WINDOW} group")
 def _conv_transpose(
     x: Any, w: Any, bias: Any = None, *, output_shape: Any = None, output_padding: Any = None,
     **told: Any,
@@ -89,7 +125,7 @@ def _conv_transpose(
             less, more = total // 2, total - total // 2
             pads.append((0, total) if total < 0 else (more, less) if auto == "SAME_LOWER"
                         else (less, more))  # fmt: skip
-    run, rest = _of_rank("conv_transpose", x), (told.get("group", 1), tuple(v.dilations))
+    run, rest = getattr(ops, f"conv_transpose{n}d"), (told.get("group", 1), tuple(v.dilations))
     strides, sides = tuple(v.strides), tuple(n for pair in pads for n in pair)
     limits = map(max, v.strides, v.dilations)
     if min(sides) >= 0 and all(e < most for e, most in zip(extra, limits, strict=True)):
@@ -101,15 +137,6 @@ def _conv_transpose(
     return y if bias is None else ops.add(y, bias.reshape((1, -1, *[1] * n)))
 
 
-@handler("DeformConv", takes=WINDOW, idle="group offset_group")  # shapes say both
-def _deform_conv(
-    x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None, **told: Any
-) -> Any:
-    v = window_of(told, x.shape[2:], told.get("kernel_shape") or w.shape[2:])
-    rest = tuple(v.strides), v.sides, tuple(v.dilations), mask
-    return ops.deform_conv2d(x, offset, w, bias, *rest)
-
-
 @handler("Col2Im", takes=WINDOW)
 def _col2im(x: Any, image: Numbers, block: Numbers, **told: Any) -> Any:
     v = window_of(told, image, block)
@@ -117,24 +144,11 @@ def _col2im(x: Any, image: Numbers, block: Numbers, **told: Any) -> Any:
     return ops.fold(x, tuple(image), tuple(block), *rest)
 
 
-@handler("Gemm", takes="transA transB")
-def _gemm(
-    a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 1.0, **told: Any
-) -> Any:
-    return gemm(told, a, b, c, alpha, beta)
+@family("equation", takes="equation")
+def _equation(known: OnnxOperator, inner: Run) -> Run:
+    """Of an equation, which stands before the arrays."""
 
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        return inner(context, [told["equation"].replace(" ", ""), *arrays], {})
 
-def gemm(told: Any, a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 1.0) -> Any:
-    """Returns alpha · a @ b + beta · c, of matrices that attributes may turn."""
-    turned: Any = {f"transpose_{k.lower()}": bool(told.get(f"trans{k}")) for k in "AB"}
-    y = ops.matmul(a, b, **turned)
-    if c is None or not beta:
-        return y if alpha == 1 else string("y0 = x0 * w0;", y.dtype, y, alpha)
-    if (alpha, beta) == (1, 1):
-        return ops.add(y, c)
-    return string("y0 = x0 * w0 + x1 * w1;", y.dtype, y, c, alpha, beta)
-
-
-@handler("Einsum")
-def _einsum(*arrays: Any, equation: str) -> Any:
-    return ops.einsum(equation.replace(" ", ""), *arrays)
+    return run

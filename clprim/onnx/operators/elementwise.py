@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from clprim import ops
-from clprim.errors import DTypeError
-from clprim.onnx.table import Handler, Value, family, handler
+from clprim.errors import DefinitionError, DTypeError
+from clprim.onnx.table import Run, Value, family, handler, listed
 from clprim.onnx.values import BOOL, BYTE, FLOAT32, SMALL, Stored, cast, dtype_of, is_float
 from clprim.ops.elementwise.table import ROWS
-from clprim.ops.registry import OnnxOperator
+from clprim.ops.registry import OnnxOperator, add_onnx, of_onnx
 from clprim.ops.shared.strings import kernel
+
+# Those that have numbers take as many as they need.
+_ACTIVATIONS = {"Relu", "Tanh", "Sigmoid", "Softplus", "Softsign", "LeakyRelu", "ThresholdedRelu",
+                "Elu", "HardSigmoid", "Clip"}  # fmt: skip
 
 
 def string(text: str, dtype: Any, *args: Any, shape: Any = None) -> Any:
@@ -67,17 +72,10 @@ def _bit_cast(x: Any, *, to: int) -> Any:
 # --- of two and more arrays ----------------------------------------------------------------------
 
 
-@handler("Div")
-def _div(a: Any, b: Any) -> Any:
-    return ops.div(a, b, rounding_mode="trunc") if a.dtype.kind in "iu" else ops.div(a, b)
-
-
+@handler("Mean")
 def _mean(*arrays: Any) -> Any:
     found = reduce(ops.add, arrays)
     return string("y0 = x0 / w0;", found.dtype, found, len(arrays))
-
-
-handler("Mean")(_mean)
 
 
 @handler("Mod")
@@ -126,37 +124,94 @@ def _is_inf(x: Any, *, detect_positive: bool = True, detect_negative: bool = Tru
     return string(text, BOOL, cast(x, FLOAT32) if isinstance(x, Stored) else x)
 
 
-@handler("IsNaN")
-def _is_nan(x: Any) -> Any:
-    return ROWS["isnan"].operator(cast(x, FLOAT32) if isinstance(x, Stored) else x)
+@family("decoded")
+def _decoded(known: OnnxOperator, inner: Run) -> Run:
+    """Of the numbers that codes stand for."""
 
-
-def _lines(function: Any) -> Handler:
-    """Of one axis; before opset 13 of all that follow it, as one."""
-
-    def run(context: Any, x: Any, *, axis: int | None = None) -> Any:
-        if context.version >= 13:
-            return function(x, (-1 if axis is None else axis) % max(x.ndim, 1))
-        axis = (1 if axis is None else axis) % max(x.ndim, 1)
-        lines = x.reshape((math.prod(x.shape[:axis]), -1 if x.size else 0))
-        return function(lines, 1).reshape(x.shape)
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        return inner(context, [cast(x, FLOAT32) for x in listed(arrays)], told)
 
     return run
 
 
-@family("lines")
-def _of_lines(known: OnnxOperator) -> Handler:
-    return _lines(known.function)
+@family("lines", takes="axis opset")
+def _lines(known: OnnxOperator, inner: Run) -> Run:
+    """Of one axis; before opset 13 of all that follow it, as one."""
+
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        (x,), version = listed(arrays), told.get("opset") or context.version
+        axis = told.get("axis", -1 if version >= 13 else 1) % max(x.ndim, 1)
+        if version >= 13:
+            return inner(context, [x], {"axis": axis})
+        lines = x.reshape((math.prod(x.shape[:axis]), -1 if x.size else 0))
+        return inner(context, [lines], {"axis": 1}).reshape(x.shape)
+
+    return run
 
 
-@handler("Hardmax")
-@_lines
 def _hardmax(x: Any, axis: int) -> Any:
     text = f"y0 = coord({axis}) == x1 ? 1 : 0; (void)x0;"
     return string(text, x.dtype, x, ops.argmax(x, axis, keepdims=True))
 
 
+add_onnx("Hardmax axis=-1 @lines", _hardmax)
+
+
 @family("own")
-def _own(known: OnnxOperator) -> Handler:
+def _own(known: OnnxOperator, inner: Run) -> Run:
     """In the first operand's dtype."""
-    return lambda a, b: known.function(a, b).astype(a.dtype)
+    return lambda context, arrays, told: inner(context, arrays, told).astype(arrays[0].dtype)
+
+
+@family("dtype")
+def _dtype(known: OnnxOperator, inner: Run) -> Run:
+    """Likewise, which the operator is told."""
+
+    def run(context: Any, arrays: Any, told: Any, **more: Any) -> Any:
+        return inner(context, arrays, told, dtype=listed(arrays)[0].dtype, **more)
+
+    return run
+
+
+@family("truncated")
+def _truncated(known: OnnxOperator, inner: Run) -> Run:
+    """A quotient, of integers rounded towards 0."""
+
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        mode = "trunc" if arrays[0].dtype.kind in "iu" else None
+        return inner(context, arrays, told, rounding_mode=mode)
+
+    return run
+
+
+@family("sum")
+def _of_sum(known: OnnxOperator, inner: Run) -> Run:
+    """Of the sum of what is given."""
+    return lambda context, arrays, told: inner(context, [reduce(ops.add, listed(arrays))], told)
+
+
+@family("activated", takes="activation activation_alpha activation_beta activation_params")
+def _activated(known: OnnxOperator, inner: Run) -> Run:
+    """With something added and an activation behind it: ONNX's, whose formula is a row's."""
+
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        added = arrays.pop("z", None)
+        y = inner(context, arrays, told)
+        y = y if added is None else ops.add(y, added)
+        numbers = told.get("activation_params") or [
+            told[f"activation_{n}"] for n in ("alpha", "beta") if f"activation_{n}" in told
+        ]
+        name = told.get("activation")
+        return activated(y, name, numbers) if name else y
+
+    return run
+
+
+def activated(y: Any, name: str, numbers: Sequence[float]) -> Any:
+    """Returns what an activation of ONNX's makes of an array, with as many numbers as it needs."""
+    if name == "Clip" and len(numbers) > 1:
+        return ops.hardtanh(y, *numbers[:2])
+    known = of_onnx(name) if name in _ACTIVATIONS else None
+    if known is None or len(numbers) < len(known.parameters):
+        raise DefinitionError(f"the activation {name!r} with the numbers {[*numbers]}")
+    return known.function(y, **dict(zip(known.parameters.values(), numbers, strict=False)))

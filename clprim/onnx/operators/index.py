@@ -10,11 +10,10 @@ from clprim import ops
 from clprim.errors import ShapeError
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.operators.shape import behind
-from clprim.onnx.table import Known, Number, Value, handler
+from clprim.onnx.table import Known, Number, Run, Value, family, handler
 from clprim.onnx.values import BOOL, BYTE, INT64
+from clprim.ops.registry import OnnxOperator
 from clprim.ops.shared.strings import places
-
-_REDUCE = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 
 @handler("Gather", both=True)
@@ -28,14 +27,20 @@ def _gather(context: Any, x: Any, index: Value, *, axis: int = 0) -> Any:
     return ops.index_select(x, axis, context.device(index).reshape(-1)).reshape(shape)
 
 
-@handler("ScatterElements", "Scatter")
-def _scatter(x: Any, index: Any, updates: Any, *, axis: int = 0, reduction: str = "none") -> Any:
-    if reduction == "none":
-        return ops.scatter(x, axis, index, updates)
-    if x.dtype == BOOL:
-        x, updates = x.astype(BYTE), updates.astype(BYTE)
-        return ops.scatter_reduce(x, axis, index, updates, _REDUCE[reduction]).astype(BOOL)
-    return ops.scatter_reduce(x, axis, index, updates, _REDUCE[reduction])
+@family("combined", takes="reduction")
+def _combined(known: OnnxOperator, inner: Run) -> Run:
+    """Combined with what is there, if an attribute says how; truth values as bytes."""
+
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        how, dtype = told.get("reduction", "none"), arrays["x"].dtype
+        if how == "none":
+            return inner(context, arrays, told)
+        if dtype == BOOL:
+            arrays |= {name: arrays[name].astype(BYTE) for name in ("x", "src")}
+        y = inner(context, arrays, told, function=ops.scatter_reduce, reduce=how)
+        return y.astype(BOOL) if dtype == BOOL else y
+
+    return run
 
 
 @handler("TensorScatter")

@@ -6,50 +6,30 @@ import math
 from typing import Any
 
 from clprim import ops
-from clprim.errors import DefinitionError
 from clprim.onnx.operators.conv import WINDOW, window_of
 from clprim.onnx.operators.elementwise import string
-from clprim.onnx.table import Numbers, handler
+from clprim.onnx.table import Numbers, Run, family, handler
 from clprim.onnx.values import INT64
-
-#: Attributes of a pooling.
-POOL = f"{WINDOW} ceil_mode"
+from clprim.ops.registry import OnnxOperator
 
 
-def _pooled(kind: str, told: Any, x: Any, *before: Any, **options: Any) -> Any:
-    """Calls a pooling with the window that attributes describe."""
-    pool = getattr(ops, f"{kind}_pool{x.ndim - 2}d", None)
-    if pool is None:
-        raise DefinitionError(f"a pooling of {x.ndim - 2} dimensions; there are those of 1 to 3")
-    w = window_of(told, x.shape[2:], told["kernel_shape"])
-    rest = {"padding": tuple(w.pads), "dilation": tuple(w.dilations), **options}
-    up = bool(told.get("ceil_mode"))
-    return pool(x, *before, tuple(w.kernel), tuple(w.strides), ceil_mode=up, **rest)
+@family("positions", takes="storage_order")
+def _positions(known: OnnxOperator, inner: Run) -> Run:
+    """With positions in the whole array where they are wanted, or with the last plane turned."""
 
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        if not context.wanted(1):
+            return inner(context, arrays, told)
+        y, at = inner(context, arrays, told, return_indices=True)
+        shape = arrays["x"].shape
+        sizes, lines = shape[2:], ["long rest = x0, at = 0;"]
+        for d in reversed(range(len(sizes))):
+            step = math.prod(sizes[:d] if told.get("storage_order") else sizes[d + 1 :])
+            lines.append(f"at += rest % {sizes[d]} * {step}L; rest /= {sizes[d]};")
+        lines.append(f"y0 = at + ((long)coord(0) * {shape[1]} + coord(1)) * {math.prod(sizes)}L;")
+        return y, string("\n".join(lines), INT64, at)
 
-@handler("MaxPool", takes=f"{POOL} storage_order", makes=2)
-def _max_pool(context: Any, x: Any, **told: Any) -> Any:
-    if not context.wanted(1):
-        return _pooled("max", told, x)
-    y, at = _pooled("max", told, x, return_indices=True)
-    sizes = x.shape[2:]  # positions are those in the whole array, or with the last plane turned
-    lines = ["long rest = x0, at = 0;"]
-    for d in reversed(range(len(sizes))):
-        step = math.prod(sizes[:d] if told.get("storage_order") else sizes[d + 1 :])
-        lines.append(f"at += rest % {sizes[d]} * {step}L; rest /= {sizes[d]};")
-    lines.append(f"y0 = at + ((long)coord(0) * {x.shape[1]} + coord(1)) * {math.prod(sizes)}L;")
-    return y, string("\n".join(lines), INT64, at)
-
-
-@handler("AveragePool", takes=POOL)
-def average(x: Any, *, count_include_pad: bool = False, **told: Any) -> Any:
-    """Returns the averages of windows."""
-    return _pooled("avg", told, x, count_include_pad=count_include_pad)
-
-
-@handler("LpPool", takes=POOL)
-def _lp_pool(x: Any, *, p: float = 2, **told: Any) -> Any:
-    return _pooled("lp", told, x, float(p), absolute=True)
+    return run
 
 
 @handler("MaxUnpool", takes=WINDOW)
@@ -62,17 +42,6 @@ def _max_unpool(x: Any, indices: Any, output_shape: Numbers = None, **told: Any)
     found = ops.scatter(zeros, 0, indices.reshape(-1), x.reshape(-1)).reshape(inner)
     wanted = zip((output_shape or inner)[::-1], inner[::-1], strict=True)
     return ops.pad(found, [n for w, m in wanted for n in (0, w - m)])
-
-
-@handler("GlobalAveragePool")
-def global_average(x: Any) -> Any:
-    """Returns the average of each channel."""
-    return ops.mean(x, tuple(range(2, x.ndim)), keepdims=True)
-
-
-@handler("GlobalMaxPool")
-def _global_max(x: Any) -> Any:
-    return ops.amax(x, tuple(range(2, x.ndim)), keepdims=True)
 
 
 @handler("GlobalLpPool")

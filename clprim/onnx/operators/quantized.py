@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from clprim import ops
-from clprim.onnx.operators.conv import CONV, convolved
 from clprim.onnx.operators.elementwise import string
-from clprim.onnx.table import handler
+from clprim.onnx.table import Run, family, handler
 from clprim.onnx.values import FLOAT32, SMALL, Stored, cast, dtype_of, encoded, is_float
+from clprim.ops.registry import OnnxOperator
 from clprim.ops.shared.strings import places
 
 _INT32 = np.dtype(np.int32)
@@ -22,6 +22,8 @@ def _aligned(v: Any, x: Any, axis: int, block: int = 0) -> Any:
     v = cast(v, FLOAT32) if isinstance(v, Stored) else v
     if v is None or v.ndim == 0 or (v.size == 1 and v.ndim <= 1):
         return v if v is None else v.reshape(())
+    if v.ndim > 1 and not block:
+        return v
     if block and v.ndim == x.ndim:
         place = places(x.ndim, {axis: f"coord({axis}) / {block}"})
         return string(f"y0 = at_x0({place});", v.dtype, v, shape=x.shape)
@@ -59,13 +61,6 @@ def _quantize(
     return encoded(found, dtype) if dtype.name in SMALL else found
 
 
-def quantized(x: Any, scale: Any, zero: Any, dtype: Any) -> Any:
-    """Returns numbers in steps of a scale from a zero point, which may be None."""
-    more = [] if zero is None else [zero.reshape(())]
-    value = "rint(x0 / x1)" + (" + (long)x2" if more else "")
-    return string(_stored(dtype, value), dtype, x, scale.reshape(()), *more)
-
-
 @handler("DequantizeLinear")
 @handler("DequantizeLinear", domain=_MICROSOFT)
 def dequantized(
@@ -100,42 +95,60 @@ def centred(x: Any, zero: Any, axis: int = 0) -> Any:
     """Returns integers less their zero point, as int32."""
     if zero is None:
         return x.astype(_INT32)
-    zero = _aligned(zero, x, axis % x.ndim) if zero.ndim <= 1 else zero
+    zero = _aligned(zero, x, axis % x.ndim)
     return string("y0 = (int)x0 - (int)x1;", _INT32, x, zero)
 
 
-def _requantised(y: Any, a: Any, b: Any, c: Any, zero: Any) -> Any:
-    """Returns int32 sums in steps of scales a times b as integers in steps of c."""
-    scale = string("y0 = (float)x0 * (float)x1 / (float)x2;", FLOAT32, a, b, c)
-    text = _stored(zero.dtype, "rint((float)x0 * x1) + (long)x2")
-    return string(text, zero.dtype, y, scale, zero)
+@family("integers")
+def _integers(known: OnnxOperator, inner: Run) -> Run:
+    """Of two arrays of integers less their zero points, as int32."""
+    axes = (0, 0) if "windows" in known.flags else (-2, -1)
+
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        given = [name for name in arrays if not name.endswith("_zero")]
+        pairs = zip(given, axes, strict=True)
+        whole = {n: centred(arrays[n], arrays.get(f"{n}_zero"), axis) for n, axis in pairs}
+        return inner(context, whole, told)
+
+    return run
 
 
-@handler("MatMulInteger")
-def integers(a: Any, b: Any, za: Any = None, zb: Any = None) -> Any:
-    """Returns the product of integers less their zero points, as int32."""
-    return ops.matmul(centred(a, za, -2), centred(b, zb, -1))
+@family("requantised")
+def _requantised(known: OnnxOperator, inner: Run) -> Run:
+    """Of integers with scales, whose sums are integers in steps of another scale."""
+    rows, columns = (1, 1) if "windows" in known.flags else (-2, -1)
+
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        a, b = [name.removesuffix("_scale") for name in arrays if name.endswith("_scale")][:2]
+        bias = arrays.pop("bias", None)
+        taken = {n: v for n, v in arrays.items() if n[0] != "y" and not n.endswith("_scale")}
+        y = inner(context, taken, told)
+        y = y if bias is None else ops.add(y, _aligned(bias, y, 1))
+        places = {f"{a}_scale": rows, f"{b}_scale": columns, "y_scale": rows, "y_zero": rows}
+        *scales, zero = (_aligned(arrays[n], y, axis % y.ndim) for n, axis in places.items())
+        scale = string("y0 = (float)x0 * (float)x1 / (float)x2;", FLOAT32, *scales)
+        text = _stored(zero.dtype, "rint((float)x0 * x1) + (long)x2")
+        return string(text, zero.dtype, y, scale, zero)
+
+    return run
 
 
-@handler("ConvInteger", takes=CONV)
-def _conv_integer(x: Any, w: Any, zx: Any = None, zw: Any = None, **told: Any) -> Any:
-    return convolved(told, centred(x, zx), centred(w, zw))
+@family("steps")
+def _steps(known: OnnxOperator, inner: Run) -> Run:
+    """Of numbers: each array has a scale and a zero point behind it, the result's come last."""
+
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        given = [arrays.get(label) for label, _ in known.inputs]
+        lead = (len(given) - 2) % 3  # a condition
+        triples = (given[n : n + 3] for n in range(lead, len(given) - 2, 3))
+        numbers = [*given[:lead], *(dequantized(*triple) for triple in triples)]
+        return in_steps(inner(context, numbers, told), given[lead], *given[-2:])
+
+    return run
 
 
-@handler("QLinearMatMul")
-def _qlinear_matmul(a: Any, sa: Any, za: Any, b: Any, sb: Any, zb: Any, sy: Any, zy: Any) -> Any:
-    y = integers(a, b, za, zb)
-    sa, sb, sy, zy = (v.reshape(()) if v.size == 1 else v for v in (sa, sb, sy, zy))
-    return _requantised(y, sa.reshape((-1, 1)) if sa.ndim == 1 else sa, sb, sy, zy)
-
-
-@handler("QLinearConv", takes=CONV)
-def qlinear_conv(
-    x: Any, sx: Any, zx: Any, w: Any, sw: Any, zw: Any, sy: Any, zy: Any, bias: Any = None,
-    **told: Any,
-) -> Any:  # fmt: skip
-    """Returns a convolution of integers with scales and zero points."""
-    y = _conv_integer(x, w, zx, zw, **told)
-    y = y if bias is None else ops.add(y, _aligned(bias, y, 1))
-    sx, sy, zy = (v.reshape(()) for v in (sx, sy, zy))
-    return _requantised(y, sx, _aligned(sw, y, 1), sy, zy)
+def in_steps(y: Any, like: Any, scale: Any, zero: Any) -> Any:
+    """Returns numbers in steps of a scale from a zero point, by default 0 of an array's dtype."""
+    dtype, more = (like.dtype, []) if zero is None else (zero.dtype, [zero.reshape(())])
+    value = "rint(x0 / x1)" + (" + (long)x2" if more else "")
+    return string(_stored(dtype, value), dtype, y, scale.reshape(()), *more)

@@ -7,59 +7,59 @@ from typing import Any
 from clprim import ops
 from clprim.arrays.creation import empty
 from clprim.onnx.operators.elementwise import string
-from clprim.onnx.table import handler
+from clprim.onnx.table import Run, family
 from clprim.onnx.values import FLOAT32
 from clprim.ops.recurrent.cells import ACTIVATIONS
+from clprim.ops.registry import OnnxOperator
 
-# The order of the gates, and how many activations a direction has.
-_KINDS = {"LSTM": ("iofg", 3), "GRU": ("zrn", 2), "RNN": ("n", 1)}
-_ACTIVATIONS = "activations activation_alpha activation_beta"
+# How many activations a direction has.
+_COUNTS = {"lstm": 3, "gru": 2, "rnn": 1}
 _BACKWARD = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
 
 
-@handler("LSTM", "GRU", "RNN", takes=_ACTIVATIONS, idle="hidden_size output_sequence", makes=3)
-def _recurrent(
-    context: Any, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, h: Any = None,
-    c: Any = None, p: Any = None, *, direction: str = "forward", layout: bool = False,
-    clip: float | None = None, input_forget: bool = False, linear_before_reset: bool = False,
-    **told: Any,
-) -> Any:  # fmt: skip
-    name = context.step.name.removeprefix("DynamicQuantize")
-    gates, count = _KINDS[name]
-    if layout:
-        x, h, c = (v if v is None else v.swapaxes(0, 1) for v in (x, h, c))
-    directions, rows, hidden = r.shape
-    y = empty((x.shape[0], directions, x.shape[1], hidden), x.dtype)
-    ends = []
-    for d, reverse in enumerate(_BACKWARD[direction]):
-        biases = (None, None) if b is None else (b[d, :rows], b[d, rows:])
-        begins = [v if v is None else v[d] for v in (h, c)]
-        ends.append(ops.recurrent_layer(
-            x, w[d], r[d], *biases, *begins, cell=name.lower(), gates=gates,
-            activations=_activations(told, d, count), clip=clip,
-            peepholes=None if p is None else p[d], lengths=lengths, reverse=reverse,
-            coupled=input_forget, reset_after=linear_before_reset, out=y[:, d],
-        ))  # fmt: skip
-    states = [ops.stack([end[k] for end in ends], 0) for k in range(1, 3 if name == "LSTM" else 2)]
-    results = [y.transpose(2, 0, 1, 3) if layout else y]
-    return *results, *(s.swapaxes(0, 1) if layout else s for s in states)
+@family("directions", "direction layout activations activation_alpha activation_beta")
+def _directions(known: OnnxOperator, inner: Run) -> Run:
+    """Of sequences read forward, backward or both ways, each with weights of its own."""
+    cell = known.fixed["cell"]
+
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        x, r, layout = arrays["x"], arrays["weight_hh"], bool(told.get("layout"))
+        bias, lengths = arrays.pop("bias", None), arrays.get("lengths")
+        states = [n for n in ("h_0", "c_0") if n in arrays]
+        if layout:
+            arrays |= {n: arrays[n].swapaxes(0, 1) for n in ("x", *states)}
+            x = arrays["x"]
+        directions, rows, hidden = r.shape
+        y = empty((x.shape[0], directions, x.shape[1], hidden), x.dtype)
+        ends = []
+        for d, reverse in enumerate(_BACKWARD[told.get("direction", "forward")]):
+            given = {n: v if n in ("x", "lengths") else v[d] for n, v in arrays.items()}
+            if bias is not None:
+                given |= {"bias_ih": bias[d, :rows], "bias_hh": bias[d, rows:]}
+            more = {"activations": _activations(told, d, _COUNTS[cell]), "lengths": lengths}
+            ends.append(inner(context, given, told, reverse=reverse, out=y[:, d], **more))
+        last = range(1, 3 if cell == "lstm" else 2)
+        stacked = [ops.stack([end[k] for end in ends], 0) for k in last]
+        results = [y.transpose(2, 0, 1, 3) if layout else y]
+        return *results, *(s.swapaxes(0, 1) if layout else s for s in stacked)
+
+    return run
 
 
-@handler("DynamicQuantizeLSTM", domain="com.microsoft",
-         takes=f"clip direction input_forget {_ACTIVATIONS}", idle="hidden_size",
-         makes=3)  # fmt: skip
-def _quantized(
-    context: Any, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, h: Any = None,
-    c: Any = None, p: Any = None, scale_w: Any = None, zero_w: Any = None, scale_r: Any = None,
-    zero_r: Any = None, **told: Any,
-) -> Any:  # fmt: skip
+@family("dequantized")
+def _dequantized(known: OnnxOperator, inner: Run) -> Run:
     """With the weights' numbers; inputs and states are not quantised, as ONNX Runtime does."""
-    weights = []
-    for weight, *rest in ((w, scale_w, zero_w), (r, scale_r, zero_r)):
-        scale, zero = (v.reshape((v.shape[0], 1, -1)) for v in rest)
-        found = string("y0 = ((float)x0 - (float)x2) * x1;", FLOAT32, weight, scale, zero)
-        weights.append(found.transpose(0, 2, 1))
-    return _recurrent(context, x, *weights, b, lengths, h, c, p, **told)
+
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        for name in ("ih", "hh"):
+            rest = (arrays.pop(f"{what}_{name}") for what in ("scale", "zero"))
+            scale, zero = (v.reshape((v.shape[0], 1, -1)) for v in rest)
+            text = "y0 = ((float)x0 - (float)x2) * x1;"
+            found = string(text, FLOAT32, arrays[f"weight_{name}"], scale, zero)
+            arrays[f"weight_{name}"] = found.transpose(0, 2, 1)
+        return inner(context, arrays, told)
+
+    return run
 
 
 def _activations(told: Any, direction: int, count: int) -> Any:

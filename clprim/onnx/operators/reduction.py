@@ -8,35 +8,23 @@ from typing import Any
 import numpy as np
 
 from clprim import ops
-from clprim.onnx.operators.elementwise import string
-from clprim.onnx.table import Handler, Number, Numbers, family, handler
+from clprim.onnx.table import Run, family, listed
 from clprim.onnx.values import BOOL, BYTE, filled, is_float
-from clprim.ops.registry import OnnxOperator
+from clprim.ops.registry import OnnxOperator, add_onnx
 from clprim.primitives.reduction import Reduction
-
-
-def _wide(x: Any) -> Any:
-    """Integers as float64, of which roots and logarithms are taken."""
-    return x if is_float(x.dtype) else x.astype(np.float64)
-
-
-def _mean(x: Any, along: tuple[int, ...]) -> Any:
-    if is_float(x.dtype):
-        return ops.mean(x, along)
-    count = math.prod(x.shape[d] for d in along)
-    return string("y0 = x0 / w0;", x.dtype, ops.sum(x, along, dtype=x.dtype), count)
-
 
 _SUM: Any = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
 _squares = Reduction("y0 = x0 * x0;", **_SUM, name="sum_of_squares")
 _absolutes = Reduction("y0 = x0 < 0 ? -x0 : x0;", **_SUM, name="sum_of_absolutes")
-_REDUCTIONS: dict[str, Any] = {
-    "SumSquare": lambda x, d: _squares(x, axis=d),
-    "L1": lambda x, d: _absolutes(x, axis=d),
-    "L2": lambda x, d: ops.sqrt(_squares(_wide(x), axis=d)),
-    "LogSum": lambda x, d: ops.log(ops.sum(x, d, dtype=x.dtype)),
-    "Mean": _mean,
-}  # fmt: skip
+add_onnx("ReduceSumSquare(x, axes: Numbers) @reduction", _squares)
+add_onnx("ReduceL1(x, axes: Numbers) @reduction", _absolutes)
+add_onnx(
+    "ReduceL2(x, axes: Numbers) @reduction @wide", lambda x, axis: ops.sqrt(_squares(x, axis=axis))
+)
+add_onnx(
+    "ReduceLogSum(x, axes: Numbers) @reduction @dtype",
+    lambda *x, **how: ops.log(ops.sum(*x, **how)),
+)
 
 
 def _neutral(name: str, dtype: Any) -> Any:
@@ -50,47 +38,44 @@ def _neutral(name: str, dtype: Any) -> Any:
     return {"Prod": 1, "LogSum": -math.inf, "LogSumExp": -math.inf, "Mean": mean}.get(name, 0)
 
 
-def _reduction(name: str, function: Any) -> Handler:
-    def run(
-        x: Any, axes: Numbers = None, *, keepdims: bool = True, noop_with_empty_axes: bool = False
-    ) -> Any:
-        if not axes and (noop_with_empty_axes or not x.ndim):
-            return function(x.reshape((*x.shape, 1)), (x.ndim,)).astype(x.dtype)
-        along = tuple(sorted(a % x.ndim for a in axes)) if axes else tuple(range(x.ndim))
-        sizes = [1 if d in along else n for d, n in enumerate(x.shape)]
-        shape = tuple(n for d, n in enumerate(sizes) if keepdims or d not in along)
-        if math.prod(x.shape[d] for d in along) == 0:
-            return filled(shape, _neutral(name, x.dtype), x.dtype)
-        return function(x, along).astype(x.dtype).reshape(shape)
+@family("wide")
+def _wide(known: OnnxOperator, inner: Run) -> Run:
+    """Of integers as float64, of which roots and logarithms are taken."""
+
+    def run(context: Any, arrays: Any, told: Any, **more: Any) -> Any:
+        (x,) = arrays
+        return inner(context, [x if is_float(x.dtype) else x.astype(np.float64)], told, **more)
 
     return run
 
 
-for _name, _function in _REDUCTIONS.items():
-    handler(f"Reduce{_name}")(_reduction(_name, _function))
+@family("reduction", takes="keepdims noop_with_empty_axes")
+def _reduction(known: OnnxOperator, inner: Run) -> Run:
+    """Along axes that are an input or an attribute, in the array's dtype."""
+    name = known.name.removeprefix("Reduce")
+
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        x, axes = arrays["x"], arrays.get("axes")
+        numbers, dtype = x.astype(BYTE) if x.dtype == BOOL else x, x.dtype
+        if not axes and (told.get("noop_with_empty_axes") or not x.ndim):
+            numbers = numbers.reshape((*x.shape, 1))
+            return inner(context, [numbers], {}, axis=(x.ndim,)).astype(dtype)
+        along = tuple(sorted(a % x.ndim for a in axes)) if axes else tuple(range(x.ndim))
+        sizes = [1 if d in along else n for d, n in enumerate(x.shape)]
+        shape = tuple(n for d, n in enumerate(sizes) if told.get("keepdims", 1) or d not in along)
+        if math.prod(x.shape[d] for d in along) == 0:
+            return filled(shape, _neutral(name, dtype), dtype)
+        return inner(context, [numbers], {}, axis=along).astype(dtype).reshape(shape)
+
+    return run
 
 
-@family("reduction")
-def _of_record(known: OnnxOperator) -> Handler:
-    """Of records whose operator keeps a dtype, or is told to."""
+@family("pixels")
+def _pixels(known: OnnxOperator, inner: Run) -> Run:
+    """Of all pixels of a channel."""
 
-    def along(x: Any, axes: tuple[int, ...]) -> Any:
-        return known.function(x.astype(BYTE) if x.dtype == BOOL else x, axes)
-
-    def summed(x: Any, axes: tuple[int, ...]) -> Any:
-        return known.function(x, axes, dtype=x.dtype)
-
-    def of_floats(x: Any, axes: tuple[int, ...]) -> Any:
-        return known.function(_wide(x), axes)
-
-    how = {"wide": of_floats, "dtype": summed}
-    found = next((how[flag] for flag in known.flags if flag in how), along)
-    return _reduction(known.name.removeprefix("Reduce"), found)
-
-
-@family("scan")
-def _scan(known: OnnxOperator) -> Handler:
-    def run(x: Any, axis: Number, *, exclusive: bool = False, reverse: bool = False) -> Any:
-        return known.function(x, axis, exclusive=exclusive, reverse=reverse, dtype=x.dtype)
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        (x,) = listed(arrays)
+        return inner(context, [x], {}, axis=tuple(range(2, x.ndim)), keepdims=True)
 
     return run

@@ -8,25 +8,22 @@ import numpy as np
 
 from clprim import ops
 from clprim.onnx.operators.elementwise import string
-from clprim.onnx.table import Number, Numbers, handler
+from clprim.onnx.table import Number, Numbers, handler, node
 from clprim.onnx.values import INT64
 
 
-@handler("Resize")
-def _resize(
-    context: Any, x: Any, roi: Numbers = None, scales: Numbers = None, sizes: Numbers = None, *,
-    mode: str = "nearest", coordinate_transformation_mode: str = "half_pixel",
-    nearest_mode: str = "round_prefer_floor", cubic_coeff_a: float = -0.75, axes: Any = None,
-    antialias: bool = False, exclude_outside: bool = False, extrapolation_value: float = 0.0,
-    keep_aspect_ratio_policy: str = "stretch",
-) -> Any:  # fmt: skip
+@node("""Resize(x, roi: Numbers, scales: Numbers, sizes: Numbers) mode='nearest'
+    coordinate_transformation_mode:coordinates='half_pixel' nearest_mode='round_prefer_floor'
+    cubic_coeff_a=-0.75 axes=None antialias=False exclude_outside=False extrapolation_value=0.0
+    keep_aspect_ratio_policy='stretch'""")
+def _resize(context: Any, n: Any) -> Any:
     if context.version < 11:  # whose second input are the scales
-        return _scaled(x, roi, mode)
+        return _scaled(n.x, n.roi, n.mode)
     return ops.resize(
-        x, None if scales else sizes, scales or None, mode, dim=axes or None,
-        coordinates=coordinate_transformation_mode, rounding=nearest_mode,
-        cubic_coeff=float(cubic_coeff_a), antialias=antialias, exclude_outside=exclude_outside,
-        crop=roi or None, outside=extrapolation_value, aspect=keep_aspect_ratio_policy,
+        n.x, None if n.scales else n.sizes, n.scales or None, n.mode, dim=n.axes or None,
+        coordinates=n.coordinates, rounding=n.nearest_mode, cubic_coeff=float(n.cubic_coeff_a),
+        antialias=n.antialias, exclude_outside=n.exclude_outside, crop=n.roi or None,
+        outside=n.extrapolation_value, aspect=n.keep_aspect_ratio_policy,
     )  # fmt: skip
 
 
@@ -40,16 +37,13 @@ def _scaled(x: Any, factors: Any, mode: str) -> Any:
     return ops.resize(x, None, factors, mode, coordinates="asymmetric", rounding="floor")
 
 
-@handler("RoiAlign")
-def _roi_align(
-    context: Any, x: Any, boxes: Any, images: Any, *, output_height: int = 1,
-    output_width: int = 1, spatial_scale: float = 1.0, sampling_ratio: int = 0, mode: str = "avg",
-    coordinate_transformation_mode: str = "half_pixel",
-) -> Any:  # fmt: skip
-    half = coordinate_transformation_mode == "half_pixel" and context.version >= 16
-    size, scale = (output_height, output_width), float(spatial_scale)
-    mode = "max" if mode == "max" else "mean"
-    return ops.roi_align(x, boxes, size, scale, sampling_ratio, half, images=images, mode=mode)
+@node("""RoiAlign(x, boxes, images) output_height=1 output_width=1 spatial_scale=1.0
+    sampling_ratio=0 mode='avg' coordinate_transformation_mode:coordinates='half_pixel'""")
+def _roi_align(context: Any, n: Any) -> Any:
+    half = n.coordinates == "half_pixel" and context.version >= 16
+    size, mode = (n.output_height, n.output_width), "max" if n.mode == "max" else "mean"
+    rest = size, float(n.spatial_scale), n.sampling_ratio, half
+    return ops.roi_align(n.x, n.boxes, *rest, images=n.images, mode=mode)
 
 
 @handler("NonMaxSuppression")

@@ -2,49 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from clprim import ops, random
 from clprim.onnx.operators.elementwise import string
-from clprim.onnx.table import Number, Value, handler
+from clprim.onnx.table import Number, Run, family, handler
 from clprim.onnx.values import BOOL, FLOAT32, dtype_of, filled
+from clprim.ops.registry import OnnxOperator, add_onnx
 
 
-@handler("DFT")
-def _dft(
-    context: Any, x: Any, length: Number = None, at: Number = None, *, axis: int = 1,
-    inverse: bool = False, onesided: bool = False,
-) -> Any:  # fmt: skip
-    along = axis if context.version < 20 else -2 if at is None else at
-    return ops.dft(x, length, along, inverse=inverse, onesided=onesided)
+@family("along", takes="axis")
+def _along(known: OnnxOperator, inner: Run) -> Run:
+    """Along an axis that was an attribute before opset 20."""
 
-
-@handler("STFT")
-def _stft(
-    x: Any, step: Number, window: Any = None, length: Number = None, *, onesided: bool = True
-) -> Any:
-    n = window.shape[0] if length is None else length
-    return ops.stft(x, n, step, window, onesided=onesided)
-
-
-def _drawn(draw: Callable[..., Any], *numbers: str) -> Any:
-    def run(x: Value = None, *, dtype: int = 0, shape: Any = (), **told: Any) -> Any:
-        kind = dtype_of(dtype, FLOAT32 if x is None else x.dtype)
-        sizes = tuple(shape) if x is None else x.shape
-        return draw(sizes, *(float(told[n]) for n in numbers), dtype=kind)
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        axis = {"dim": told["axis"]} if "axis" in told else {}
+        return inner(context, axis | arrays, told)
 
     return run
 
 
-handler("RandomNormal", "RandomNormalLike", takes="mean scale", idle="seed")(
-    _drawn(random.normal, "mean", "scale")
-)
-handler("RandomUniform", "RandomUniformLike", takes="low high", idle="seed")(
-    _drawn(random.uniform, "low", "high")
-)
+@family("framed")
+def _framed(known: OnnxOperator, inner: Run) -> Run:
+    """In frames as long as the window, where nothing else is said."""
+
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        length = {} if "n_fft" in arrays else {"n_fft": arrays["window"].shape[0]}
+        return inner(context, arrays | length, told)
+
+    return run
+
+
+@family("drawn", takes="dtype shape")
+def _drawn(known: OnnxOperator, inner: Run) -> Run:
+    """Of a shape and a dtype that attributes say, or an array has."""
+
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        x = arrays[0] if arrays else None
+        kind = dtype_of(told.get("dtype"), FLOAT32 if x is None else x.dtype)
+        shape = tuple(told["shape"]) if x is None else x.shape
+        return inner(context, [shape], told, dtype=kind)
+
+    return run
+
+
+for _name in ("", "Like"):
+    add_onnx(f"RandomNormal{_name} mean scale:std -seed @drawn", random.normal)
+    add_onnx(f"RandomUniform{_name} low high -seed @drawn", random.uniform)
 
 
 @handler("Bernoulli", idle="seed")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from clprim import ops
-from clprim.onnx.table import Value, handler
+from clprim.onnx.table import Run, Value, family, handler
+from clprim.ops.registry import OnnxOperator
 from clprim.ops.shared.strings import kernel
 
 _DOMAIN = "ai.onnx.preview.training"
@@ -60,11 +61,12 @@ def _momentum(context: Any, *given: Value, mode: str, **told: Any) -> Any:
     return _optimizer(text, 3, numbers)(context, *given[:2], *arrays, **told)
 
 
-@handler("SoftmaxCrossEntropyLoss", makes=2)
-def _cross_entropy(
-    x: Any, target: Any, weight: Any = None, *, ignore_index: int = -(1 << 62),
-    reduction: str = "mean",
-) -> Any:  # fmt: skip
-    logs = ops.log_softmax(x, 1)
-    how: Any = {"ignore_index": ignore_index, "reduction": reduction}
-    return ops.nll_loss(logs, target, weight, **how), logs
+@family("logits")
+def _logits(known: OnnxOperator, inner: Run) -> Run:
+    """Of the logarithms of softmax, which it returns as well."""
+
+    def run(context: Any, arrays: Any, told: Any) -> Any:
+        logs = ops.log_softmax(arrays[0], 1)
+        return inner(context, [logs, *arrays[1:]], told), logs
+
+    return run

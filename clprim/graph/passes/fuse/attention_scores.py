@@ -109,9 +109,7 @@ def _mask(device: Device, node: Node, k: int, shape: tuple[int, ...]) -> Operand
 
     def make() -> tuple[Operand]:
         zeros = full((1,) * dims, 0, node.writes[0].dtype)
-        arrays = [
-            zeros if m == k else array_of(device, r, buffer_of(r)) for m, r in enumerate(node.reads)
-        ]
+        arrays = [zeros if m == k else array_of(device, r) for m, r in enumerate(node.reads)]
         order = (*range(dims - 2), dims - 1, dims - 2)
         return (constant_of(map_(*arrays, *node.numbers, shape=own).transpose(*order).copy()),)
 

@@ -94,7 +94,7 @@ def _made(
     column = 1, channels, 1, 1
 
     def of(operand: Operand) -> Array:
-        return array_of(device, operand, buffer_of(operand))
+        return array_of(device, operand)
 
     zeros = full(column, 0, a.writes[0].dtype)
     arrays = [zeros if r is None else of(r) for r in columns]

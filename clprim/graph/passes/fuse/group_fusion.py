@@ -145,14 +145,18 @@ def with_prologue(device: Device, a: Node, b: Node, *, again: bool) -> Node | No
             }
             if near.first is not None:
                 texts["near"]["first"] = part(near.first[0])
-    scales = ()
-    if isinstance(b.primitive, Reduction):
-        options = ReductionOptions(*b.options)
-        scales = scale_numbers(b.primitive.what, options.alpha, options.beta, definition.results)
-    own = b.numbers[: len(b.numbers) - len(scales)]
     writes = (b.writes[0], *([middle] if again else []), *b.writes[1:])
-    all_numbers = (*own, *a.numbers, *b.numbers[len(own) :])
+    own = len(b.numbers) - _scales(b)
+    all_numbers = (*b.numbers[:own], *a.numbers, *b.numbers[own:])
     return _planned(device, b, a, texts, preamble, reads, writes, all_numbers)
+
+
+def _scales(node: Node) -> int:
+    """How many numbers scale a reduction's results, behind those of its strings."""
+    if not isinstance(node.primitive, Reduction):
+        return 0
+    options, results = ReductionOptions(*node.options), node.primitive.definition.results
+    return len(scale_numbers(node.primitive.what, options.alpha, options.beta, results))
 
 
 def is_cheap_again(a: Node, b: Node) -> bool:

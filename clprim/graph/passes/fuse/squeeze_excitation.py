@@ -108,7 +108,7 @@ def _matrix(device: Device, w: Operand, turned: bool) -> Operand:
     """Returns a weight as a dense matrix, transposed if it is to be turned."""
 
     def make() -> tuple[Operand]:
-        array = array_of(device, w, buffer_of(w))
+        array = array_of(device, w)
         order = (1, 0) if turned else (0, 1)
         shape, steps = (tuple(each[d] for d in order) for each in (w.shape, w.strides))
         return (constant_of(view_of(array, shape, steps, array.offset).copy()),)

@@ -6,7 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from clprim.graph.graph import Buffer, Graph, Node, buffer_of, planned, replanned, same_place
+from clprim.graph.graph import (
+    Buffer,
+    Graph,
+    Node,
+    buffer_of,
+    is_whole,
+    planned,
+    replanned,
+    same_place,
+)
 from clprim.graph.relocation import Relocation
 from clprim.plan.strides import Operand, shares_memory
 from clprim.primitives.pieces import PiecesPrimitive
@@ -90,9 +99,7 @@ def _move(x: Operand, y: Operand) -> Move:
 
 def fills_part(node: Node) -> bool:
     """Whether a node does nothing but copy to parts of pieces of memory."""
-    if moves_of(node) is None:
-        return False
-    return all(y.size * y.dtype.itemsize < buffer_of(y).nbytes for y in node.writes)
+    return moves_of(node) is not None and not any(map(is_whole, node.writes))
 
 
 def _part(y: Operand, start: Iterable[int], shape: tuple[int, ...]) -> Operand:
@@ -145,8 +152,9 @@ class Entries:
         """Returns the entries that touch a buffer as they are with it in another place."""
         found: dict[int, Entry] = {}
         for n, entry in self.over(buffer):
-            gone = without.get(n, ())
-            old = entry if entry.moves is None else replace(entry, moves=_but(entry.moves, gone))
+            gone, old = [*map(id, without.get(n, ()))], entry
+            if entry.moves is not None:
+                old = replace(entry, moves=tuple(m for m in entry.moves if id(m) not in gone))
             reads, writes = (
                 [places(o, to.memory) if buffer_of(o) is buffer else o for o in operands]
                 for operands in (old.reads, old.writes)
@@ -195,10 +203,6 @@ class Entries:
             if found is not None:
                 return [found]
         return [planned(self._device, _COPY, (m.read,), (m.write,), line=node.line) for m in moves]
-
-
-def _but(moves: Iterable[Move], gone: Moves) -> Moves:
-    return tuple(m for m in moves if not any(m is each for each in gone))
 
 
 def overlap(operands: Iterable[Operand], place: Operand) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of
+from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, is_whole
 from clprim.runtime.device import Device
 
 
@@ -34,9 +34,7 @@ def common_subexpressions(graph: Graph, device: Device) -> Graph:
 def _is_pure(node: Node, uses: Uses) -> bool:
     """Whether a node's results depend on what it reads alone, and stay."""
     return not (node.draws or node.changed) and all(
-        uses.only_writer(buffer_of(w)) is not None
-        and w.size * w.dtype.itemsize == buffer_of(w).nbytes
-        for w in node.writes
+        uses.only_writer(buffer_of(w)) is not None and is_whole(w) for w in node.writes
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from clprim.arrays.array import Array, array_over
 from clprim.arrays.memory import allocate_workspace
 from clprim.call.packed import PackedWeight
-from clprim.graph.graph import Buffer, Graph, Node, buffer_of, replanned
+from clprim.graph.graph import Buffer, Graph, Node, buffer_of, layout_of, replanned
 from clprim.graph.steps import enqueue, steps_of
 from clprim.graph.store import Written, collect, kept_with
 from clprim.plan.strides import Operand
@@ -82,7 +82,7 @@ def _constant(device: Device, nbytes: int) -> Buffer:
     buffer = Buffer(nbytes, "constant")
     (buffer.memory,) = allocate_workspace(device, (max(nbytes, 1),))
     whole = Operand((nbytes,), (1,), 0, _BYTES, (buffer, 0))
-    buffer.weight = PackedWeight(array_of(device, whole, buffer))
+    buffer.weight = PackedWeight(array_of(device, whole))
     return buffer
 
 
@@ -122,10 +122,9 @@ def _run(device: Device, node: Node, written: dict[Buffer, Any]) -> None:
     enqueue(device, steps_of(device, (node,)), memory)
 
 
-def array_of(device: Device, operand: Operand, buffer: Buffer) -> Array:
+def array_of(device: Device, operand: Operand) -> Array:
     """Returns an operand of a constant as an array."""
-    where = operand.shape, operand.dtype, operand.strides, operand.offset, operand.size
-    return array_over(device, buffer.memory, *where)
+    return array_over(device, buffer_of(operand).memory, *layout_of(operand))
 
 
 def constant_of(array: Array) -> Operand:

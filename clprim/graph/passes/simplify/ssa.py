@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
-from clprim.graph.graph import Buffer, Graph, Node, buffer_of, planned, rebased, replanned
+from clprim.graph.graph import Buffer, Graph, Node, buffer_of, is_whole, planned, rebased, replanned
 from clprim.plan.strides import Operand
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.product import ContractionPrimitive
@@ -17,9 +18,8 @@ _COPY = Pointwise("y0 = x0;", name="upload")
 
 def copy_on_write(graph: Graph, device: Device) -> Graph:
     """Copies constants that stay to temporaries where a call writes to them, or returns them."""
-    written = [o for node in graph.nodes for o in (*node.writes, *node.changed)]
-    touched = map(buffer_of, (*written, *graph.outputs))
-    own = {b: Buffer(b.nbytes) for b in touched if b.frozen and b.nbytes}
+    written = chain(*(node.written for node in graph.nodes), map(buffer_of, graph.outputs))
+    own = {b: Buffer(b.nbytes) for b in written if b.frozen and b.nbytes}
     if not own:
         return graph
     nodes: list[Node] = []
@@ -62,8 +62,7 @@ def ssa(graph: Graph, device: Device) -> Graph:
 
 def _replaces(node: Node, operand: Operand) -> bool:
     """Whether a node writes all of a temporary, whatever was there."""
-    buffer = buffer_of(operand)
-    if buffer.kind != "temporary" or operand.size * operand.dtype.itemsize != buffer.nbytes:
+    if buffer_of(operand).kind != "temporary" or not is_whole(operand):
         return False
     if isinstance(node.primitive, ContractionPrimitive):
         return not node.numbers[0]
