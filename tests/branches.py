@@ -41,7 +41,7 @@ from clprim.plan.depthwise.family import GRADIENTS, PLANES
 from clprim.plan.depthwise.problem import depthwise_of
 from clprim.plan.depthwise.weight.code import gradient_of
 from clprim.plan.epilogue import POSITION, Epilogue
-from clprim.plan.fused.inverted_residual import plan_inverted_residual
+from clprim.plan.fused.family import ATTENTION_GRADIENTS, RESIDUALS
 from clprim.plan.fused.residual_tiles import InvertedResidual
 from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
@@ -52,7 +52,9 @@ from clprim.plan.product.register_tile import Tile
 from clprim.plan.reduction.code import Scaling
 from clprim.plan.scan.family import SCANS
 from clprim.plan.scan.planner import Scanned
-from clprim.plan.sort.planner import plan_order
+from clprim.plan.sort.family import ORDERS
+from clprim.plan.sort.planner import Keys
+from clprim.plan.sort.select import FIRST, Least
 
 on = dataclasses.replace
 LARGEST = define(step="reduce_y0 = max(reduce_y0, y0);", init="reduce_y0 = -INFINITY;")
@@ -114,9 +116,10 @@ def scan(
     return SCANS.plan(problem, traits).stages
 
 
-def order(*args):
-    """The kernels that find the order of keys."""
-    return plan_order(*args).stages
+def order(lines, length, traits, k=0):
+    """The kernels that find the order of keys, or of the first few."""
+    keys = Keys(lines, length, 32, 4)
+    return (FIRST.plan(Least(keys, k), traits) if k else ORDERS.plan(keys, traits)).stages
 
 
 def over_pairs():
@@ -304,7 +307,7 @@ def inverted(text="y0 = clamp(y0, 0, 6);", *, last=True, expand=True, project=Tr
     first = forward(wide) if expand else None
     third = forward(narrow) if project else None
     problem = InvertedResidual(first, depthwise_of(taps), third)
-    return (plan_inverted_residual(problem, CPU).main,)
+    return (RESIDUALS.plan(problem, CPU).main,)
 
 
 def sub_groups():
@@ -479,8 +482,11 @@ def plans():
         reverse=True,
         traits=GPU,
     )
-    yield order(1, 100000000, 32, 4, GPU)
-    yield order(1, 1000000, 32, 4, CPU)
+    for _, strategy, one in ATTENTION_GRADIENTS.examples():
+        yield where_possible(strategy.planned)(one.problem, one.traits).stages
+    yield order(1, 100000000, GPU)
+    yield order(1, 1000000, CPU)
+    yield order(1, 1000000, CPU, k=5)
     yield near(
         SUMS,
         (32, 64, 14, 16),

@@ -16,7 +16,6 @@ from clprim.plan.conv.lowering import forward
 from clprim.plan.depthwise.family import GRADIENTS, PLANES
 from clprim.plan.depthwise.problem import Depthwise, depthwise_of
 from clprim.plan.depthwise.weight.code import gradient_of
-from clprim.plan.fused.residual_tiles import InvertedResidual
 from clprim.plan.pointwise.planner import plan_pointwise
 from clprim.plan.product.dense import dense_product
 from clprim.plan.reduction.code import Scaling
@@ -194,14 +193,3 @@ def plan_depthwise(what, traits, name="", tile=()):
         return strategy.tuned(what, traits, tile) or strategy.planned(what, traits)
     able = (s.decide(what, traits, preferred=True) for s in strategies)
     return next(filter(None, able)).plan()
-
-
-def block(images, channels, middle, outputs, size, stride, *, kernel=3, expand=True, dtype=None):
-    """Describes an inverted residual of square channels-last images."""
-    taps = depthwise(
-        images, middle, size, kernel, stride=stride, last=True, dtype=dtype or np.float32
-    )
-    after = taps.rows.outputs
-    first = convolution(images, channels, size, middle, 1, last=True, padding=0)
-    last = convolution(images, middle, after, outputs, 1, last=True, padding=0, bias=True)
-    return InvertedResidual(first if expand else None, taps, last)

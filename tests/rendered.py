@@ -1,7 +1,6 @@
 """Every kernel with a golden file: what tests of rendering and of its caches print."""
 
 import dataclasses
-import itertools
 import re
 from functools import lru_cache
 
@@ -12,10 +11,8 @@ from planning import (
     FLOAT,
     GPU,
     array,
-    block,
     crossed,
     define,
-    is_stand_in,
     map_plan,
     pairs_plan,
     reduce_plan,
@@ -25,20 +22,9 @@ from support import BFLOAT16
 
 import clprim as cp
 from clprim.language.definition import define_pointwise
-from clprim.language.epilogue_snippet import define_epilogue
 from clprim.plan.families import FAMILIES
-from clprim.plan.fused.attention import plan_attention
-from clprim.plan.fused.attention_few import plan_attention_few
-from clprim.plan.fused.attention_gradient import plan_attention_gradient, tiles_of
-from clprim.plan.fused.gate import Gate, plan_gate
-from clprim.plan.fused.inverted_residual import plan_inverted_residual
-from clprim.plan.index.lines import plan_lines
-from clprim.plan.index.pieces import Diagonal, plan_pieces
 from clprim.plan.pointwise.lists import plan_lists
 from clprim.plan.reduction.code import Scaling
-from clprim.plan.sort.planner import plan_order
-from clprim.plan.sort.select import plan_select
-from clprim.plan.strides import Operand
 
 HALF = np.dtype(np.float16)
 
@@ -266,6 +252,13 @@ def reductions():
     )
 
 
+def main_of(strategy, plan):
+    """The kernel that a strategy is called by, or the one that does most of the work."""
+    names = strategy.name, f"{strategy.name}_"
+    own = (s for s in plan.stages if s.template == names[0] or s.template.startswith(names[1]))
+    return next(own, plan.main)
+
+
 def examples(family):
     """The plans of its strategies' examples, without those that another dtype is not planned by."""
     for strategy, lower in family.own():
@@ -274,165 +267,24 @@ def examples(family):
                 lambda s=strategy, e=one, lower=lower: s.planned(lower(e.problem), e.traits, e.tile)
             )()
             if plan:
-                yield f"{strategy.name}-{one.name}" if one.name else strategy.name, plan
+                name = f"{strategy.name}-{one.name}" if one.name else strategy.name
+                yield name, plan, main_of(strategy, plan)
 
 
 def strategies():
     """The examples of every family's strategies, and kernels that several share only once."""
     seen = set()
     for family in FAMILIES:
-        for short, plan in examples(family):
-            folder = plan.main.template.rpartition("/")[0]
+        for short, plan, main in examples(family):
+            folder = main.template.rpartition("/")[0]
             name = f"{folder}/{short.rpartition('/')[2]}"
             for stage in plan.stages:
                 part = re.split("[/_]", stage.template)[-1]
-                if stage is plan.main:
+                if stage is main:
                     yield name, stage
                 elif stage.template not in seen:
                     yield f"{name}-{part}", stage
                 seen.add(stage.template)
-
-
-def blocks():
-    """Inverted residuals: with an expansion, and with loops over taps."""
-    traits = dataclasses.replace(CPU, local_memory=256 << 10)
-    for name, problem in (
-        ("fused/inverted_residual", block(1, 24, 144, 24, 28, 1)),
-        ("fused/inverted_residual-loops", block(2, 4, 40, 3, 9, 1, kernel=4, expand=False)),
-    ):
-        yield name, plan_inverted_residual(problem, traits).main
-
-
-def scans():
-    """The order of keys, of all and of few."""
-    for name, lines, length, bits, traits in (
-        ("rank", 1000, 10, 32, CPU),
-        ("lines", 100, 5000, 32, CPU),
-        ("chunks", 1, 1_000_000, 32, CPU),
-        ("groups", 1, 1_000_000, 32, GPU),
-    ):
-        seen = set()
-        for stage in plan_order(lines, length, bits, 4, traits).stages:
-            part = stage.template.rpartition("/")[2]
-            if stage.template.startswith("sort/") and part not in seen:
-                yield f"sort/{name}" if part == name else f"sort/{name}-{part}", stage
-            seen.add(part)
-    yield "sort/select", plan_select(100, 5000, 200, 32, 4, CPU).stages[0]
-    yield "sort/select-ordered", plan_select(1, 1_000_000, 5, 32, 4, CPU).stages[0]
-    yield "sort/select-pieces", plan_select(1, 1_000_000, 5, 32, 4, CPU).stages[1]
-
-
-def lines_at_indices():
-    """Neighbouring lines, single ones, of halves, and such as an index holds for."""
-    index = array((100, 64), np.int64)
-    for name, axis, how, dtype in (
-        ("lines", 0, "sum", FLOAT),
-        ("lines-single", 1, "last", FLOAT),
-        ("lines-half", 0, "amax", np.dtype(np.float16)),
-    ):
-        y, source = array((100, 64), dtype), array((100, 64), dtype)
-        yield f"index/{name}", plan_lines(y, index, source, axis, how, CPU).main
-    y = source = array((100, 64))
-    shared = dataclasses.replace(index, strides=(8, 0))
-    yield "index/lines-shared", plan_lines(y, shared, source, 0, "sum", CPU).main
-    yield "index/lines-copied", plan_lines(y, index, source, 1, "sum", CPU, y).main
-    unsigned = array((100, 64), np.uint64)
-    yield "index/lines-unsigned", plan_lines(y, unsigned, source, 0, "sum", CPU).main
-    y = array((100_000, 1000))
-    yield (
-        "index/lines-ahead",
-        plan_lines(y, shared, source, 0, "sum", dataclasses.replace(CPU, prefetch=True)).main,
-    )
-
-
-def pieces():
-    """Rolled rows, beyond the cache; images with a border; a triangle; two arrays in a row."""
-    far = dataclasses.replace(CPU, prefetch=True, cache_bytes=1 << 10)
-    rows, image = array((100, 500)), array((30, 8, 56, 56))
-    parts = [
-        (dataclasses.replace(rows, shape=(100, n)), (0, start)) for n, start in ((497, 3), (3, 0))
-    ]
-    yield "index/pieces", plan_pieces(rows, parts, far, filled=False).main
-    framed = array((30, 8, 58, 60))
-    yield (
-        "index/pieces-filled",
-        plan_pieces(framed, [(image, (0, 0, 1, 2))], CPU, filled=True).main,
-    )
-    for name, lower in (("lower", True), ("upper", False)):
-        whole = [(rows, (0, 0))]
-        cut = plan_pieces(rows, whole, CPU, filled=True, cut=Diagonal(0, lower=lower))
-        yield f"index/pieces-{name}", cut.main
-    halves = [(array((5000,), HALF), (5000 * k,)) for k in range(2)]
-    yield (
-        "index/pieces-in-a-row",
-        plan_pieces(array((10000,), HALF), halves, far, filled=False).main,
-    )
-
-
-def attentions():
-    """Causal, of heads in one dimension; masks of keys and of pairs; doubles, apart in memory.
-
-    Weights drop out in the first and the last.
-    """
-    x, sums = array((2, 3, 50, 64)), array((2, 3, 50, 1))
-    of_keys = dataclasses.replace(array((2, 3, 50, 50), np.bool_), strides=(0, 0, 0, 1))
-    of_pairs = array((2, 3, 50, 50), np.float16)
-    of_queries = dataclasses.replace(array((2, 3, 50, 50)), strides=(30000, 10000, 4, 200))
-    double, wide = (array(s, np.float64) for s in (x.shape, sums.shape))
-    apart = array(x.shape, double.dtype, steps=2)
-    traits = dataclasses.replace(CPU, local_memory=256 << 10)
-    dense = array(of_keys.shape, of_keys.dtype)
-    for name, given, mask, causal, drop in (
-        ("causal", (x, x, x, x, sums), None, True, 16),
-        ("mask", (x, x, x, x, sums), of_pairs, False, 0),
-        ("mask-of-keys", (x, x, x, x, sums), of_keys, False, 0),
-        ("mask-of-queries", (x, x, x, x, sums), of_queries, False, 0),
-        ("double", (apart, apart, apart, double, wide), dense, False, 16),
-    ):
-        yield f"fused/attention-{name}", plan_attention(*given, mask, causal, drop, traits).main
-    for name, kind, keys, mask, slices in (
-        ("plain", np.float32, np.float32, None, 1),
-        ("keys-of-16-bits", np.float32, np.float16, np.bool_, 4),
-        ("double", np.float64, np.float64, np.float64, 1),
-    ):
-        few, row = (array((2, 3, 2, n), kind) for n in (64, min(slices, 2)))
-        stored = array(x.shape, keys)
-        sees = None if mask is None else array((2, 3, 2, 50), mask)
-        plan = plan_attention_few(few, stored, stored, few, row, sees, (0, 0), slices, traits)
-        yield f"fused/attention_few-{name}", plan.main
-    names = ("q", "k", "v", "grad", "sums", "delta", "dq", "dk", "dv", "mask", "dmask")
-    of_batches = Operand((2, 3, 50, 50), (0, 10000, 200, 4), 0, FLOAT)
-    for name, one, column, mask, causal, drop in (
-        ("causal", x, sums, (), True, 16),
-        ("mask", x, sums, (of_pairs, of_batches), False, 0),
-        ("double", apart, wide, (of_keys,), False, 16),
-    ):
-        if name == "mask" and is_stand_in():
-            continue  # gradients of masks are float
-        tiles = tiles_of(one.shape, 50, 64, one.dtype.itemsize, traits)
-        dq = array((2, 3, tiles.slices * tiles.partial[0], tiles.partial[1]), one.dtype)
-        given = (*(one,) * 4, column, column, dq, one, one, *mask)
-        arrays = dict(zip(names, given, strict=False))
-        rows, plan = plan_attention_gradient(arrays, tiles, causal, drop, traits).stages
-        yield f"fused/attention_rows-{name}", rows
-        yield f"fused/attention_gradient-{name}", plan
-
-
-def gates():
-    """Squeeze and excitation, of both memory formats."""
-    first, second = (define_epilogue("gate", f"y0 = {text};") for text in ("max(y0, 0)", "exp(y0)"))
-    for name, dtype, planar, snippets in (
-        ("plain", FLOAT, False, (first, second)),
-        ("planes", np.dtype(np.float64), True, (None, None)),
-    ):
-        x = array((2, 40, 6, 5), dtype)
-        if not planar:
-            size = dtype.itemsize
-            x = dataclasses.replace(x, strides=(1200 * size, size, 200 * size, 40 * size))
-        inner, rows, channels = (array(s, dtype) for s in ((6, 40), (6,), (40,)))
-        y = array((2, 40, 1, 1), dtype)
-        plan = plan_gate(Gate(x, inner, rows, inner, channels, y, *snippets), CPU)
-        yield f"fused/gate-{name}", plan.main
 
 
 @lru_cache(maxsize=1)
@@ -446,14 +298,5 @@ def kernels():
             over_pairs = stage.template.startswith(("reduction/pairs", "reduction/nested"))
             shown = "" if over_pairs else shown
             found.append((f"{name}-{shown}".rstrip("-"), stage.template, stage.code))
-    plans = itertools.chain(
-        strategies(),
-        blocks(),
-        scans(),
-        lines_at_indices(),
-        pieces(),
-        attentions(),
-        gates(),
-    )
-    found += [(name, plan.template, plan.code) for name, plan in plans]
+    found += [(name, plan.template, plan.code) for name, plan in strategies()]
     return found

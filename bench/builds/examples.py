@@ -23,7 +23,7 @@ DTYPES = [np.dtype(t) for t in "f4 f2 f8 i1 u1 i2 u2 i4 u4 i8 u8 ?".split()] + [
 ]
 # Of the kernels that tests print, those that move or calculate with anything.
 _PRINTED = [np.dtype(t) for t in ("f4", "f2", "f8", "i4", "i1", "u1", "i8")] + DTYPES[-1:]
-_GROUPS = "maps reductions strategies blocks scans lines_at_indices pieces attentions".split()
+_GROUPS = ("maps", "reductions", "strategies")
 _LARGEST = "if (y0 > reduce_y0) { reduce_y0 = y0; reduce_y1 = reduce_item; }"
 _SUM = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
 _REDUCTIONS: dict[str, dict[str, Any]] = {

@@ -22,6 +22,7 @@ from clprim.call.scalars import as_numbers
 from clprim.call.signature import Calls
 from clprim.errors import DTypeError
 from clprim.plan.kernel import Plan
+from clprim.plan.strategy import Family
 from clprim.plan.strides import Operand
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.source_cache import source_of
@@ -41,6 +42,18 @@ class Target(Protocol):
 
 class NoPlanError(Exception):
     """A primitive has no kernel for a problem on a device: its caller goes another way."""
+
+
+def planned_by(family: Family[Any], problem: Any, traits: DeviceTraits) -> Plan:
+    """Plans a problem by a family's rules.
+
+    Raises:
+        NoPlanError: No strategy takes it.
+    """
+    found = family.ruled(problem, traits)
+    if found is None:
+        raise NoPlanError
+    return found
 
 
 @dataclass(frozen=True)

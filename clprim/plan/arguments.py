@@ -11,7 +11,7 @@ class Arguments:
     """A kernel's parameters and arguments, in order."""
 
     def __init__(self, index: str) -> None:
-        self._index = index
+        self.index = index
         self.parameters: list[Parameter] = []
         self.arguments: list[Argument] = []
 
@@ -42,5 +42,5 @@ class Arguments:
     def numbers(self, **values: int) -> None:
         """Adds sizes and strides."""
         for name, value in values.items():
-            self.parameters.append(Parameter.number(self._index, name))
+            self.parameters.append(Parameter.number(self.index, name))
             self.arguments.append(value)

@@ -45,7 +45,7 @@ class Single:
 class Weighed(NamedTuple):
     """A tile with what it takes, so that strategies beside each other can be weighed."""
 
-    cost: float | None  # None where the order of strategies decides
+    cost: float
     tile: Any
     plan: Callable[[], Plan] | None = None  # Where more than the tile is known by then
 
@@ -64,7 +64,8 @@ class Strategy(Generic[P]):
 
     name: str  # For users, tables and reports; before a slash that of a group of strategies
     tile: type[Any]  # A dataclass of whole numbers; its fields are what a table keeps
-    # The tile where no table knows better, `Weighed` where it may be beside others; or None
+    # The tile where no table knows better, `Weighed` where it may be beside others, a `Plan` where
+    # there is but one; or None
     rule: Callable[[P, DeviceTraits], Any]
     plan: Callable[[P, DeviceTraits, Any], Plan]  # Kernels, with a tile that fits
     # Whether it can do a problem on a device, if its rule finds a tile
@@ -98,6 +99,8 @@ class Strategy(Generic[P]):
             return None
         found = self.rule(problem, traits)
         cost, tile, plan = found if isinstance(found, Weighed) else (None, found, None)
+        if isinstance(found, Plan):
+            tile, plan = Single(), lambda: found
         if tile is None or (preferred and not self.pays(problem, traits, tile)):
             return None
         return Decision(self, problem, traits, tile, cost, plan)
@@ -124,16 +127,12 @@ def single(
 ) -> Strategy[P]:
     """Returns a strategy of one tile, whose ``plan`` is None where it does not suit."""
 
-    def rule(problem: P, traits: DeviceTraits) -> Weighed | None:
-        found = plan(problem, traits)
-        return None if found is None else Weighed(None, Single(), lambda: found)
-
     def again(problem: P, traits: DeviceTraits, _: Single) -> Plan:
         found = plan(problem, traits)
         assert found is not None  # it suits
         return found
 
-    return Strategy(name, Single, rule, again, examples=examples, needs=needs)
+    return Strategy(name, Single, plan, again, examples=examples, needs=needs)
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from clprim.call.forms import register_form
-from clprim.call.primitive import NoPlanError, Primitive, Request, Target
-from clprim.plan.fused.attention import plan_attention
-from clprim.plan.fused.attention_few import plan_attention_few
-from clprim.plan.fused.attention_gradient import plan_attention_gradient, tiles_of
+from clprim.call.primitive import Primitive, Request, Target, planned_by
+from clprim.plan.fused.attention_few import FewQueries
+from clprim.plan.fused.attention_gradient import HeadGradients
+from clprim.plan.fused.family import ATTENTION_FEW, ATTENTION_GRADIENTS, ATTENTIONS
+from clprim.plan.fused.heads import Heads
 from clprim.plan.kernel import Plan
+from clprim.plan.strategy import Family
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
 
@@ -26,49 +28,11 @@ class Problem(NamedTuple):
     options: Any
 
 
-class _Written(Primitive):
-    """A primitive whose results are all given."""
-
-    def problem(self, request: Request, target: Target) -> Problem:
-        """See `Primitive.problem`."""
-        del target
-        return Problem(request.outs, request.operands, request.options)
-
-    def names(self, problem: Problem) -> Sequence[str]:
-        """The result and the sums, then queries, keys, values and the mask."""
-        return ("y", "sums", "q", "k", "v", "mask")[: 2 + len(problem.arrays)]
-
-
 class Causal(NamedTuple):
     """What attention is told."""
 
     causal: bool
     rows: int
-
-
-class _Attention(_Written):
-    """Attention, and the logarithm of each query's sum; see `plan_attention`."""
-
-    def plan(self, problem: Problem, traits: DeviceTraits) -> Plan | None:
-        """See `Primitive.plan`."""
-        (y, sums), (q, k, v, *mask), (causal, rows), *_ = problem
-        seen = mask[0] if mask else None
-        return _there(plan_attention(q, k, v, y, sums, seen, causal, rows, traits))
-
-
-class _Few(_Written):
-    """Attention of few queries; see `plan_attention_few`. Its option is how many slices of keys."""
-
-    def plan(self, problem: Problem, traits: DeviceTraits) -> Plan | None:
-        """See `Primitive.plan`."""
-        slices, (q, k, v, *mask) = problem.options, problem.arrays
-        steps = (0, 0)
-        y, sums = problem.results
-        if slices > 1:
-            steps = y.strides[0], sums.strides[0]
-            y, sums = map(_first, problem.results)
-        seen = mask[0] if mask else None
-        return _there(plan_attention_few(q, k, v, y, sums, seen, steps, slices, traits))
 
 
 class Shared(NamedTuple):
@@ -79,26 +43,49 @@ class Shared(NamedTuple):
     shared: int
 
 
-class _Gradient(_Written):
-    """The gradients of attention; see `plan_attention_gradient`."""
+class _Written(Primitive):
+    """A primitive whose results are all given."""
+
+    def __init__(
+        self,
+        what: str,
+        family: Family[Any],
+        heads: Callable[[Problem, dict[str, Operand]], Heads],
+        written: tuple[str, ...] = ("y", "sums"),
+        read: tuple[str, ...] = ("q", "k", "v"),
+    ) -> None:
+        super().__init__(what)
+        self._family, self._heads = family, heads
+        self._written, self._read = written, read
+
+    def problem(self, request: Request, target: Target) -> Problem:
+        """See `Primitive.problem`."""
+        del target
+        return Problem(request.outs, request.operands, request.options)
 
     def plan(self, problem: Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        causal, rows, shared = problem.options
-        arrays = (*problem.results, *problem.arrays)
-        named = dict(zip(self.names(problem), arrays, strict=True))
-        order = (*_READ, *_WRITTEN[:3], "mask", "dmask")  # as the kernel takes them
-        operands = {name: named[name] for name in order if name in named}
-        query, keys, features = operands["q"], *operands["v"].shape[-2:]
-        tiles = tiles_of(query.shape, keys, features, query.dtype.itemsize, traits, shared)
-        if tiles is None:
-            raise NoPlanError
-        return _there(plan_attention_gradient(operands, tiles, causal, rows, traits, shared))
+        given = zip(self.names(problem), (*problem.results, *problem.arrays), strict=True)
+        named = dict(given)
+        # As kernels take them: what is read, what is written, then a mask and its gradient.
+        order = (*self._read, *self._written[:3], "mask", "dmask")
+        arrays = {name: named[name] for name in order if name in named}
+        return planned_by(self._family, self._heads(problem, arrays), traits)
 
     def names(self, problem: Problem) -> Sequence[str]:
-        """The gradients, then what is read."""
-        read = (*_READ, "mask")[: len(problem.arrays)]
-        return *_WRITTEN[: len(problem.results)], *read
+        """The results, then queries, keys, values and the mask."""
+        read = (*self._read, "mask")[: len(problem.arrays)]
+        return *self._written[: len(problem.results)], *read
+
+
+def _few(problem: Problem, arrays: dict[str, Operand]) -> FewQueries:
+    """Of slices the first one's results; the option is how many there are."""
+    slices, steps = problem.options, (0, 0)
+    if slices > 1:
+        y, sums = problem.results
+        steps = y.strides[0], sums.strides[0]
+        arrays |= {"y": _first(y), "sums": _first(sums)}
+    return FewQueries(arrays, slices=slices, steps=steps)
 
 
 def _first(operand: Operand) -> Operand:
@@ -107,14 +94,15 @@ def _first(operand: Operand) -> Operand:
     return Operand(shape, strides, operand.offset, operand.dtype)
 
 
-def _there(plan: Plan | None) -> Plan:
-    """Returns a plan that is there."""
-    if plan is None:
-        raise NoPlanError
-    return plan
-
-
-ATTENTION, FEW_QUERIES = _Attention("attention"), _Few("attention of few queries")
-GRADIENT = _Gradient("gradient of attention")
+#: Attention, and the logarithm of each query's sum; that of few queries; and gradients.
+ATTENTION = _Written("attention", ATTENTIONS, lambda p, arrays: Heads(arrays, *p.options))
+FEW_QUERIES = _Written("attention of few queries", ATTENTION_FEW, _few)
+GRADIENT = _Written(
+    "gradient of attention",
+    ATTENTION_GRADIENTS,
+    lambda p, arrays: HeadGradients(arrays, *p.options),
+    _WRITTEN,
+    _READ,
+)
 for _each in (ATTENTION, FEW_QUERIES, GRADIENT):
     register_form(_each.what, lambda found=_each: found, Causal, Shared)

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from clprim.call.forms import register_form
-from clprim.call.primitive import NoPlanError, Primitive, Request, Target
+from clprim.call.primitive import Primitive, Request, Target, planned_by
 from clprim.errors import DTypeError, ShapeError
 from clprim.language.epilogue_snippet import define_epilogue
-from clprim.plan.fused.gate import Gate, plan_gate
+from clprim.plan.fused.family import GATES
+from clprim.plan.fused.gate import Gate
 from clprim.plan.kernel import Plan
 from clprim.plan.strides import Operand, dense_strides
 from clprim.traits import DeviceTraits
@@ -63,10 +64,7 @@ class GatePrimitive(Primitive):
 
     def plan(self, problem: Gate, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        found = plan_gate(problem, traits)
-        if found is None:
-            raise NoPlanError
-        return found
+        return planned_by(GATES, problem, traits)
 
     def outputs(self, problem: Gate) -> tuple[Operand, ...]:
         """The only result."""

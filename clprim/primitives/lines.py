@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from clprim.arrays.memory import memory_relation
 from clprim.call.forms import register_form
-from clprim.call.primitive import NoPlanError, Primitive, Request, Target, able, run
-from clprim.plan.index.lines import plan_lines
+from clprim.call.primitive import NoPlanError, Primitive, Request, Target, able, planned_by, run
+from clprim.plan.index.family import LINES
+from clprim.plan.index.lines import Taken
 from clprim.plan.kernel import Buffer, Plan
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
@@ -47,8 +48,8 @@ class _Lines(Primitive):
         """See `Primitive.plan`."""
         (y,), (index, source, *own), (axis, how), there = problem
         own = [] if there else own
-        plan = plan_lines(y, index, source, axis, how, traits, *own)
-        if plan is None or (own and all(Buffer("x") not in s.arguments for s in plan.stages)):
+        plan = planned_by(LINES, Taken(y, index, source, axis, how, *own), traits)
+        if own and all(Buffer("x") not in s.arguments for s in plan.stages):
             raise NoPlanError
         return plan
 

@@ -13,8 +13,9 @@ from clprim.call.forms import register_form
 from clprim.call.primitive import Primitive, Request, Target, run
 from clprim.errors import ShapeError
 from clprim.plan.kernel import Plan
-from clprim.plan.sort.planner import plan_order
-from clprim.plan.sort.select import ORDERED, plan_select, selects
+from clprim.plan.sort.family import ORDERS
+from clprim.plan.sort.planner import Keys
+from clprim.plan.sort.select import FIRST, ORDERED, Least, selects
 from clprim.plan.strides import Operand, dense_strides
 from clprim.runtime.device import current_device
 from clprim.traits import DeviceTraits
@@ -22,34 +23,33 @@ from clprim.traits import DeviceTraits
 _INT32 = np.dtype(np.int32)
 
 
-class _Keys(NamedTuple):
+class _Problem(NamedTuple):
     """What a call computes."""
 
     results: tuple[Operand, ...]
-    keys: Operand
-    bits: int
+    keys: Keys
+    k: int = 0  # How many of a line's are asked for, where that is not all
 
-    @property
-    def lines(self) -> tuple[int, int]:
-        """How many there are, and their length."""
-        *batch, length = self.keys.shape
-        return math.prod(batch), length
+
+def _keys(operand: Operand, bits: int) -> Keys:
+    *batch, length = operand.shape
+    return Keys(math.prod(batch), length, bits, operand.dtype.itemsize)
 
 
 class _Order(Primitive):
     """Which elements come first along the last axis, of all; options are the bits."""
 
-    def problem(self, request: Request, target: Target) -> _Keys:
+    def problem(self, request: Request, target: Target) -> _Problem:
         """See `Primitive.problem`."""
         del target
         (keys,) = request.operands
-        return _Keys((_places(keys.shape),), keys, request.options)
+        return _Problem((_places(keys.shape),), _keys(keys, request.options))
 
-    def plan(self, problem: _Keys, traits: DeviceTraits) -> Plan | None:
+    def plan(self, problem: _Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        return plan_order(*problem.lines, problem.bits, problem.keys.dtype.itemsize, traits)
+        return ORDERS.plan(problem.keys, traits)
 
-    def names(self, problem: _Keys) -> Sequence[str]:
+    def names(self, problem: _Problem) -> Sequence[str]:
         """The result, and the keys."""
         del problem
         return "order", "keys"
@@ -58,19 +58,18 @@ class _Order(Primitive):
 class _First(Primitive):
     """Which elements come first along the last axis; options are the bits, and how many."""
 
-    def problem(self, request: Request, target: Target) -> _Keys:
+    def problem(self, request: Request, target: Target) -> _Problem:
         """See `Primitive.problem`."""
         del target
         (keys,), (bits, k) = request.operands, request.options
         place = _places((*keys.shape[:-1], k))
-        return _Keys((place,) * (1 + (k > ORDERED)), keys, bits)
+        return _Problem((place,) * (1 + (k > ORDERED)), _keys(keys, bits), k)
 
-    def plan(self, problem: _Keys, traits: DeviceTraits) -> Plan | None:
+    def plan(self, problem: _Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        k, size = problem.results[0].shape[-1], problem.keys.dtype.itemsize
-        return plan_select(*problem.lines, k, problem.bits, size, traits)
+        return FIRST.plan(Least(problem.keys, problem.k), traits)
 
-    def names(self, problem: _Keys) -> Sequence[str]:
+    def names(self, problem: _Problem) -> Sequence[str]:
         """The results, and the keys."""
         return *("places", "order")[: len(problem.results)], "keys"
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from clprim.arrays.memory import memory_relation
 from clprim.call.forms import register_form
-from clprim.call.primitive import NoPlanError, Primitive, Request, Target, run
+from clprim.call.primitive import NoPlanError, Primitive, Request, Target, planned_by, run
 from clprim.dtypes import NO_ARRAY
-from clprim.plan.index.pieces import MOST_PIECES, Diagonal, plan_pieces
+from clprim.plan.index.family import PIECES
+from clprim.plan.index.pieces import MOST_PIECES, Diagonal, Pieces
 from clprim.plan.kernel import Plan
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
@@ -45,10 +46,7 @@ class PiecesPrimitive(Primitive):
         """See `Primitive.plan`."""
         (y,), pieces, (starts, filled, cut) = problem
         parts = [*zip(pieces, starts, strict=True)]
-        plan = plan_pieces(y, parts, traits, filled=filled, cut=cut)
-        if plan is None:
-            raise NoPlanError
-        return plan
+        return planned_by(PIECES, Pieces(y, parts, filled, cut), traits)
 
     def names(self, problem: _Problem) -> Sequence[str]:
         """The result, then the pieces."""

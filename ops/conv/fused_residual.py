@@ -28,7 +28,7 @@ from clprim.plan.conv.lowering import forward
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.depthwise.problem import depthwise_of
 from clprim.plan.epilogue import Epilogue, Read
-from clprim.plan.fused.inverted_residual import plan_inverted_residual
+from clprim.plan.fused.family import RESIDUALS
 from clprim.plan.fused.residual_tiles import InvertedResidual
 from clprim.plan.kernel import Plan
 from clprim.plan.place import Place
@@ -200,7 +200,7 @@ class _Block(Primitive):
         somewhere = any(a.arrays or a.sizes for a in stages.activations)
         fused = None
         if len(set(stages.values)) == 1 and not somewhere:
-            fused = plan_inverted_residual(_block(problem), traits)
+            fused = RESIDUALS.ruled(_block(problem), traits)
         if fused is not None:
             return fused
         if algorithm == "fused":

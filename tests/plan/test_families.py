@@ -13,6 +13,15 @@ each_example = pytest.mark.parametrize(
 #: Families in which a rule, not what they cost, chooses each strategy for its own examples.
 RULED = {
     "grouped": ("grouped/runs", "grouped/lanes", "grouped/items", "grouped/passes"),
+    "attention": ("fused/attention",),
+    "attention of few queries": ("fused/attention_few",),
+    "gate": ("fused/gate",),
+    "gradients of attention": ("fused/attention_gradient",),
+    "inverted residual": ("fused/inverted_residual",),
+    "lines": ("index/lines",),
+    "pieces": ("index/pieces",),
+    "first": ("sort/select",),
+    "order": ("sort/rank", "sort/lines", "sort/count", "sort/group"),
     "scan": ("scan/group", "scan/vectors", "scan/columns"),
 }
 

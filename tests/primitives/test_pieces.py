@@ -10,7 +10,8 @@ from support import BFLOAT16
 
 import clprim as cp
 from clprim import ops
-from clprim.plan.index.pieces import Diagonal, plan_pieces
+from clprim.plan.index.family import PIECES
+from clprim.plan.index.pieces import Diagonal, Pieces
 from clprim.primitives.pieces import put_together
 
 FLOATS = [np.float32, np.float64, np.float16, np.uint8]
@@ -90,8 +91,8 @@ def test_values_between_pieces(device):
     assert (ops.pad(x, (2, 2), value=-3).get()[:, [0, 1, -2, -1]] == -3).all()
 
 
-def planned(y, *pieces, traits=CPU, filled=False):
-    found = plan_pieces(y, pieces, traits, filled=filled)
+def planned(y, *pieces, traits=CPU, filled=False, cut=None):
+    found = PIECES.ruled(Pieces(y, pieces, filled, cut), traits)
     return found and found.main.code
 
 
@@ -117,12 +118,10 @@ def test_which_side_of_a_diagonal_is_kept():
         ((1, 0), False, "to"),
     ):
         y = array((300, 400), order=order)
-        code = plan_pieces(
-            y, [(y, (0, 0))], CPU, filled=True, cut=Diagonal(3, lower=lower)
-        ).main.code
+        code = planned(y, (y, (0, 0)), filled=True, cut=Diagonal(3, lower=lower))
         assert [p.cut for p in code.pieces] == [end] and code.outer == 1
     y = array((300, 400), np.float16)
-    assert plan_pieces(y, [(y, (0, 0))], CPU, filled=True, cut=Diagonal(0, lower=True)) is None
+    assert planned(y, (y, (0, 0)), filled=True, cut=Diagonal(0, lower=True)) is None
 
 
 def test_narrow_dtypes_are_copied_in_words():

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from rendered import main_of
 
 from clprim.plan.families import FAMILIES
 
@@ -23,7 +24,8 @@ STRATEGIES = {
 def room(name):
     """The folder of a strategy's templates, and its name there."""
     strategy, example = STRATEGIES[name]
-    template = strategy.planned(example.problem, example.traits, example.tile).main.template
+    plan = strategy.planned(example.problem, example.traits, example.tile)
+    template = main_of(strategy, plan).template
     last = name.rpartition("/")[2]
     folder = template.rpartition("/")[0]
     # A strategy of several kernels has a folder of its own.

@@ -9,10 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from clprim.dtypes import stored_type
-from clprim.plan.fused.attention import FLOATS
-from clprim.plan.fused.heads import KEYS, AttentionCode, code_of, room
-from clprim.plan.kernel import KernelPlan, Plan
+from clprim.plan.fused.heads import KEYS, AttentionCode, Heads, head_kernel, room
+from clprim.plan.kernel import Plan
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
 
@@ -20,7 +18,7 @@ from clprim.traits import DeviceTraits
 FEW = 6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AttentionFewCode(AttentionCode):
     """What fused/attention_few.cl.jinja prints."""
 
@@ -46,52 +44,36 @@ def slices_of(q: Operand, k: Operand, v: Operand, traits: DeviceTraits) -> int:
     return max(1, min(wanted, keys // KEYS))
 
 
-def plan_attention_few(
-    q: Operand,
-    k: Operand,
-    v: Operand,
-    y: Operand,
-    sums: Operand,
-    mask: Operand | None,
-    steps: tuple[int, int],
-    slices: int,
-    traits: DeviceTraits,
-) -> Plan | None:
+@dataclass(frozen=True)
+class FewQueries(Heads):
+    """One call: results are those of slices, one after another, where keys are cut."""
+
+    slices: int = 1
+    steps: tuple[int, int] = (0, 0)  # Bytes from a slice's result and sums to the next one's
+
+
+def plan_attention_few(what: FewQueries, traits: DeviceTraits) -> Plan | None:
     """Plans softmax(q kᵀ · scale + mask) v; None of heads in more than four loops."""
-    value = stored_type(sums.dtype).value
-    width = max(2, traits.lanes(sums.dtype.itemsize))
-    *batch, queries, size = q.shape
-    keys, features = v.shape[-2:]
-    if value not in FLOATS:
+    if not what.real:
         return None
-    arrays = {"q": q, "k": k, "v": v, "y": y, "sums": sums}
-    if mask is not None:
-        arrays["mask"] = mask
-    sizes = {"queries": queries, "keys": keys, "size": size, "features": features}
-    apart = {"y_slice": y.in_elements(steps[0]), "sums_slice": sums.in_elements(steps[1])}
-    common = code_of(arrays, ("y", "sums"), False, 0, traits, **sizes, **apart)
-    if common is None:
-        return None
-    fields, found = common
-    heads = math.prod(batch)
-    kernel = KernelPlan(
-        "fused/attention_few",
-        AttentionFewCode(
-            name="attention_few",
-            **fields,
-            width=width,
-            vectors=1,
-            rows=FEW,
-            block=KEYS,
-            query_room=room(size),
-            value_room=room(features),
-            columns=next(n for n in (4, 2, 1) if features // width % n == 0),
-            parts=slices > 1,
-        ),
-        tuple(found.arguments),
-        (slices, heads),
-        (1, 1),
-        sum(a.size * a.dtype.itemsize for a in (q, k, v, y)),
-        2 * heads * queries * keys * (size + features),
+    _, _, size, features = what.sizes.values()
+    width, names = what.width(traits), ("y", "sums")
+    apart = {
+        f"{name}_slice": what.arrays[name].in_elements(step)
+        for name, step in zip(names, what.steps, strict=True)
+    }
+    launch = (what.slices, what.heads), what.nbytes("qkvy"), 2 * what.pairs * (size + features)
+    kernel = head_kernel(
+        what,
+        "attention_few",
+        names,
+        launch,
+        AttentionFewCode,
+        apart,
+        width=width,
+        vectors=1,
+        rows=FEW,
+        columns=next(n for n in (4, 2, 1) if features // width % n == 0),
+        parts=what.slices > 1,
     )
-    return Plan((kernel,))
+    return None if kernel is None else Plan((kernel,))

@@ -14,24 +14,22 @@ there are: a kernel before finds the largest score and the sum below it again, o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
-from clprim.dtypes import stored_type
-from clprim.plan.arguments import Arguments
-from clprim.plan.fused.attention import FLOATS
 from clprim.plan.fused.heads import (
     KEYS,
+    ROWS,
     VECTORS,
     AttentionCode,
-    code_of,
+    Heads,
     few_lanes,
+    head_kernel,
     room,
     vectors_of,
 )
-from clprim.plan.kernel import KernelPlan, Plan, round_up
+from clprim.plan.kernel import Plan, round_up
 from clprim.plan.machine import ITEMS
-from clprim.plan.strides import Operand, Shape
+from clprim.plan.strides import Shape
 from clprim.traits import DeviceTraits
 
 # Bound: a logarithm from which on weights that are made from it alone are too coarse.
@@ -77,7 +75,7 @@ def tiles_of(
     return GradientTiles(width, vectors, rows, columns, tile, slices, partial)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AttentionGradientCode(AttentionCode):
     """What fused/attention_gradient.cl.jinja prints."""
 
@@ -85,100 +83,63 @@ class AttentionGradientCode(AttentionCode):
     tile: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AttentionRowsCode(AttentionCode):
     """What fused/attention_rows.cl.jinja prints."""
 
     large: int  # A logarithm from which on a query's largest score and its sum are found anew
 
 
-def plan_attention_gradient(
-    arrays: dict[str, Operand],
-    tiles: GradientTiles,
-    causal: bool,
-    drop_rows: int,
-    traits: DeviceTraits,
-    shared: int = 1,
-) -> Plan | None:
+@dataclass(frozen=True)
+class HeadGradients(Heads):
+    """One call."""
+
+    shared: int = 1  # Heads that share the mask's gradient
+
+    def tiles(self, traits: DeviceTraits) -> GradientTiles | None:
+        """Returns the tiles, or None where the plan does not suit."""
+        query, sizes = self.arrays["q"], self.sizes
+        given = query.shape, sizes["keys"], sizes["features"], query.dtype.itemsize
+        return tiles_of(*given, traits, self.shared)
+
+
+def plan_attention_gradient(what: HeadGradients, traits: DeviceTraits) -> Plan | None:
     """Plans the gradients of `plan_attention`, or None of heads in more than four loops."""
-    value = stored_type(arrays["sums"].dtype).value
-    *batch, queries, size = arrays["q"].shape
-    keys, features = arrays["v"].shape[-2:]
-    if value not in FLOATS:
+    tiles = what.tiles(traits)
+    if tiles is None or not what.real:
         return None
-    sizes = {"queries": queries, "keys": keys, "size": size, "features": features}
-    partial = dict(zip(("partial_rows", "partial_size"), tiles.partial, strict=True))
-    written = "dq", "dk", "dv", "dmask"
-    numbers = {**sizes, **partial, "shared": shared}
-    read = {name: a for name, a in arrays.items() if name != "sums"}
-    common = code_of(read, written, causal, drop_rows, traits, **numbers)
-    rows = _rows(arrays, tiles, causal, traits)
-    if common is None or rows is None:
-        return None
-    fields, found = common
-    heads = math.prod(batch)
-    pairs = heads * queries * keys // (2 if causal else 1)
-    kernel = KernelPlan(
-        "fused/attention_gradient",
-        AttentionGradientCode(
-            name="attention_gradient",
-            **_with_rows(fields, found, read_only=True),
-            width=tiles.width,
-            vectors=tiles.vectors,
-            rows=tiles.rows,
-            block=KEYS,
-            query_room=room(size),
-            value_room=room(features),
-            columns=tiles.columns,
-            tile=tiles.tile,
-        ),
-        tuple(found.arguments),
-        (tiles.slices, heads // shared),
-        (1, 1),
-        sum(a.size * a.dtype.itemsize for a in arrays.values()),
-        2 * pairs * (3 * size + 2 * features),
-    )
-    return Plan((rows, kernel), {_ROWS: (2 * heads * queries, arrays["sums"].dtype)})
-
-
-_ROWS = "rows"
-
-
-def _with_rows(fields: dict[str, Any], found: Arguments, *, read_only: bool) -> dict[str, Any]:
-    """Fields of a kernel that also has what weights are made from, two numbers a query."""
-    found.memory(fields["value"], f"{_ROWS}_memory", _ROWS, read_only=read_only)
-    return {**fields, "parameters": tuple(found.parameters)}
-
-
-def _rows(
-    arrays: dict[str, Operand], tiles: GradientTiles, causal: bool, traits: DeviceTraits
-) -> KernelPlan | None:
-    """The kernel that finds what weights are made from, with queries as the lanes."""
-    q, k, sums = (arrays[name] for name in ("q", "k", "sums"))
-    *batch, queries, size = q.shape
-    keys, heads = k.shape[-2], math.prod(batch)
-    read = {n: a for n, a in arrays.items() if n in ("q", "k", "sums", "mask")}
-    common = code_of(read, (), causal, 0, traits, queries=queries, keys=keys, size=size)
-    if common is None:
-        return None
-    fields, found = common
-    code = AttentionRowsCode(
-        name="attention_rows",
-        **_with_rows(fields, found, read_only=False),
-        width=tiles.width,
-        vectors=tiles.vectors,
-        rows=tiles.rows,
-        block=KEYS,
-        query_room=room(size),
-        value_room=0,
+    arrays, sums = what.arrays, what.arrays["sums"].dtype
+    queries, _, size, features = what.sizes.values()
+    common = {"width": tiles.width, "vectors": tiles.vectors, "rows": tiles.rows}
+    # Queries are the lanes of the kernel that finds what weights are made from.
+    numbers = what.heads * queries
+    lanes = -(-queries // (tiles.width * tiles.vectors))
+    read = ("q", "k", "sums", "mask")
+    before = head_kernel(
+        replace(what, arrays={n: a for n, a in arrays.items() if n in read}, drop_rows=0),
+        "attention_rows",
+        (),
+        ((lanes, what.heads), 3 * numbers * sums.itemsize, numbers),
+        AttentionRowsCode,
+        {},
+        "written",
         large=LARGE,
+        **common,
     )
-    return KernelPlan(
-        "fused/attention_rows",
-        code,
-        tuple(found.arguments),
-        (-(-queries // (tiles.width * tiles.vectors)), heads),
-        (1, 1),
-        3 * heads * queries * sums.dtype.itemsize,
-        heads * queries,
+    items = tiles.slices, what.heads // what.shared
+    more = dict(zip(("partial_rows", "partial_size"), tiles.partial, strict=True))
+    kernel = head_kernel(
+        replace(what, arrays={n: a for n, a in arrays.items() if n != "sums"}),
+        "attention_gradient",
+        ("dq", "dk", "dv", "dmask"),
+        (items, what.nbytes(arrays), 2 * what.pairs * (3 * size + 2 * features)),
+        AttentionGradientCode,
+        {**more, "shared": what.shared},
+        "read",
+        columns=tiles.columns,
+        tile=tiles.tile,
+        **common,
     )
+    if before is None or kernel is None:
+        return None
+    return Plan((before, kernel), {ROWS: (2 * numbers, sums)})

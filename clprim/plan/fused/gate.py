@@ -6,6 +6,7 @@ image to itself, and keeps its means and what lies between the products in local
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clprim.dtypes import AnyDType, stored_type
@@ -16,8 +17,6 @@ from clprim.plan.kernel import KernelCode, KernelPlan, Plan, power_of_two
 from clprim.plan.snippets import REACH, Printed, own_names, unified_functions
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
-
-FLOATS = ("float", "double")
 
 
 @dataclass(frozen=True)
@@ -66,36 +65,27 @@ def plan_gate(what: Gate, traits: DeviceTraits) -> Plan | None:
     x_image, x_channel, x_row, x_column = (s // itemsize for s in what.x.strides)
     pixel = x_column if columns > 1 else x_row
     planar = pixels > 1 and pixel == 1
-    suits = (
-        traits.is_cpu
-        and value in FLOATS
-        and width > 1
-        and channels >= width
-        and (height == 1 or columns == 1 or x_row == columns * x_column)
-        and (planar or x_channel == 1)
-        and pixels * channels * itemsize <= traits.l2_bytes
-        and all(is_componentwise(s) and not _reads(s) for s in what.snippets)
-    )
     rooms = [power_of_two(n + width) for n in (channels, inner)]
-    if not suits or sum(rooms) * itemsize > traits.local_memory:
+    if (
+        not (traits.is_cpu and value in ("float", "double") and 1 < width <= channels)
+        or not (height == 1 or columns == 1 or x_row == columns * x_column)
+        or not (planar or x_channel == 1)
+        or pixels * channels * itemsize > traits.l2_bytes
+        or not all(is_componentwise(s) and not _reads(s) for s in what.snippets)
+        or sum(rooms) * itemsize > traits.local_memory
+    ):
         return None
-    index = "int" if max(what.x.size, what.inner.size) < REACH else "long"
-    found = Arguments(index)
-    for name, read_only in (("x", True), ("inner", True), ("outer", True), ("y0", False)):
-        found.memory(value, f"{name}_memory", read_only=read_only)
-    found.memory(value, "inner_bias_memory")
-    found.memory(value, "outer_bias_memory")
-    starts = {
-        f"{name}_start": operand.offset // itemsize
-        for name, operand in (
-            ("x", what.x),
-            ("inner", what.inner),
-            ("outer", what.outer),
-            ("inner_bias", what.inner_bias),
-            ("outer_bias", what.outer_bias),
-            ("y0", what.y),
-        )
+    found = Arguments("int" if max(what.x.size, what.inner.size) < REACH else "long")
+    arrays = {
+        "x": what.x,
+        "inner": what.inner,
+        "outer": what.outer,
+        "y0": what.y,
+        "inner_bias": what.inner_bias,
+        "outer_bias": what.outer_bias,
     }
+    for name in arrays:
+        found.memory(value, f"{name}_memory", read_only=name != "y0")
     found.numbers(
         channels=channels,
         inner=inner,
@@ -104,14 +94,32 @@ def plan_gate(what: Gate, traits: DeviceTraits) -> Plan | None:
         x_channel=x_channel,
         x_pixel=pixel if pixels > 1 else 0,
         y0_image=what.y.strides[0] // itemsize,
-        **starts,
+        **{f"{name}_start": a.offset // itemsize for name, a in arrays.items()},
     )
-    printed = Printed()
-    texts = [printed.text(s, {"y": value}) for s in (what.first, what.second)]
-    code = GateCode(
+    code = _code(what, found, width, rooms, traits, planar=planar)
+    weights = what.inner.size + what.outer.size
+    nbytes = (what.x.size + weights + what.y.size) * itemsize
+    flops = what.x.size + 2 * images * weights
+    sizes = (images,), (1,)
+    return Plan((KernelPlan("fused/gate", code, tuple(found.arguments), *sizes, nbytes, flops),))
+
+
+def _code(
+    what: Gate,
+    found: Arguments,
+    width: int,
+    rooms: Sequence[int],
+    traits: DeviceTraits,
+    *,
+    planar: bool,
+) -> GateCode:
+    """What the template prints."""
+    printed, value = Printed(), stored_type(what.value).value
+    first, second = (printed.text(s, {"y": value}) for s in (what.first, what.second))
+    return GateCode(
         name="gate",
         parameters=tuple(found.parameters),
-        index=index,
+        index=found.index,
         unified=unified_functions(what.snippets, "", traits),
         guards=printed.guards,
         doubles=value == "double",
@@ -119,16 +127,11 @@ def plan_gate(what: Gate, traits: DeviceTraits) -> Plan | None:
         value=value,
         width=width,
         planar=planar,
-        first=texts[0],
-        second=texts[1],
+        first=first,
+        second=second,
         channels_room=rooms[0],
         inner_room=rooms[1],
     )
-    weights = what.inner.size + what.outer.size
-    nbytes = (what.x.size + weights + what.y.size) * itemsize
-    flops = what.x.size + 2 * images * weights
-    sizes = (images,), (1,)
-    return Plan((KernelPlan("fused/gate", code, tuple(found.arguments), *sizes, nbytes, flops),))
 
 
 def _reads(snippet: Snippet) -> bool:

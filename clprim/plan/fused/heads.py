@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clprim.dtypes import stored_type
+from clprim.dtypes import AnyDType, stored_type
 from clprim.plan.arguments import Arguments
-from clprim.plan.kernel import KernelCode, OperandCode, round_up
+from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, round_up
 from clprim.plan.machine import LOOPS
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, collapse
@@ -23,7 +25,18 @@ ROOM = 64
 _COLUMNS = ("sums", "delta")
 
 
-@dataclass(frozen=True)
+#: The buffer of what weights are made from.
+ROWS = "rows"
+# Numbers of weights that drop out, with their types where these are not that of sums.
+_DROPPING = (
+    ("", "drop_below"),
+    ("", "drop_scale"),
+    ("ulong", "seed"),
+    ("ulong", "first_call"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
 class AttentionCode(KernelCode):
     """What fused/attention.cl.jinja prints, and fused/attention_gradient.cl.jinja most of."""
 
@@ -40,7 +53,7 @@ class AttentionCode(KernelCode):
     # Keys, and later elements of values, that are summed up at a time; in the gradient queries, and
     # later elements of a head
     rows: int
-    block: int  # Of what the lanes are multiplied with
+    block: int = KEYS  # Of what the lanes are multiplied with
     query_room: int  # Elements of a head that local memory has room for
     value_room: int
 
@@ -62,15 +75,67 @@ def vectors_of(lanes: int, width: int, most: int) -> int:
     return min(range(most, 0, -1), key=lambda n: -(-every // n) * (2 * n + 1))
 
 
-def code_of(
-    arrays: dict[str, Operand],
-    written: tuple[str, ...],
-    causal: bool,
-    drop_rows: int,
-    traits: DeviceTraits,
-    **numbers: int,
-) -> tuple[dict[str, Any], Arguments] | None:
-    """Returns what kernels share, and the arguments; None of heads in more than four loops."""
+@dataclass(frozen=True)
+class Heads:
+    """One call of attention or of its gradients."""
+
+    # By name, queries the first, a mask and its gradient the last where there is one
+    arrays: Mapping[str, Operand]
+    causal: bool = False
+    drop_rows: int = 0  # See `clprim.ops.attention`; 0 where no weights drop out
+
+    @property
+    def heads(self) -> int:
+        """How many."""
+        return math.prod(self.arrays["q"].shape[:-2])
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Queries and keys of a head, and elements of both and, if there are any, of values."""
+        queries, size = self.arrays["q"].shape[-2:]
+        found = {"queries": queries, "keys": self.arrays["k"].shape[-2], "size": size}
+        v = self.arrays.get("v")
+        return found if v is None else {**found, "features": v.shape[-1]}
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of queries and keys that see each other, of all heads."""
+        sizes = self.sizes
+        return self.heads * sizes["queries"] * sizes["keys"] // (2 if self.causal else 1)
+
+    @property
+    def value(self) -> AnyDType:
+        """Dtype of sums."""
+        return next(self.arrays[name].dtype for name in _COLUMNS if name in self.arrays)
+
+    @property
+    def real(self) -> bool:
+        """Whether that is one of OpenCL C's floating types."""
+        return stored_type(self.value).value in ("float", "double")
+
+    def width(self, traits: DeviceTraits) -> int:
+        """Lanes of a vector."""
+        return max(2, traits.lanes(self.value.itemsize))
+
+    def nbytes(self, names: Iterable[str]) -> int:
+        """Bytes of some arrays."""
+        arrays = (self.arrays[name] for name in names)
+        return sum(a.size * a.dtype.itemsize for a in arrays)
+
+
+@dataclass(frozen=True)
+class HeadLoops:
+    """Arrays of a call that a kernel has, and where their heads lie."""
+
+    codes: tuple[OperandCode, ...]
+    index: str
+    numbers: dict[str, int]
+
+
+def head_loops(
+    arrays: Mapping[str, Operand], wide: AnyDType, sizes: Mapping[str, int]
+) -> HeadLoops | None:
+    """Returns the loops over heads; None of more than four."""
     given = tuple(arrays.values())
     dims = [
         Dim(n, tuple(a.strides[d] if a.shape[d] > 1 else 0 for a in given))
@@ -81,44 +146,65 @@ def code_of(
         return None
     loops = [Dim(1, (0,) * len(given))] * (LOOPS - len(space.dims)) + list(space.dims)
     along, inner = ([a.strides[d] for a in given] for d in (-2, -1))
-    most = max(numbers.values())
+    most = max(sizes.values())
     reach = Dim(most, tuple(along)), Dim(most, tuple(inner))
-    kind = index_type(Space((*loops, *reach), space.offsets))
-    found = Arguments(kind)
+    numbers = {**sizes, **{f"size_{n}": d.size for n, d in enumerate(loops)}}
     codes = []
-    wide = next(arrays[name].dtype for name in _COLUMNS if name in arrays)
-    value = stored_type(wide).value
     for n, (name, a) in enumerate(arrays.items()):
         step = along[n] if name == "mask" else inner[n]
         as_value = a.dtype if name == "mask" and a.dtype.kind == "b" else wide
         code = OperandCode.of(name, a.dtype, as_value, a.in_elements(step))
-        found.memory(code.storage, f"{name}_heads", name, read_only=name not in written)
         codes.append(code)
-    found.scalar(value, "scale", 0)
-    if drop_rows:
-        for n, name in enumerate(("drop_below", "drop_scale")):
-            found.scalar(value, name, n + 1)
-        for n, name in enumerate(("seed", "first_call")):
-            found.scalar("ulong", name, n + 3)
-        found.numbers(drop_rows=drop_rows)
-    found.numbers(**numbers, **{f"size_{n}": d.size for n, d in enumerate(loops)})
-    for n, (code, a) in enumerate(zip(codes, given, strict=True)):
-        found.numbers(
-            **{f"{code.name}_start": a.in_elements(space.offsets[n])},
-            **{f"{code.name}_{m}": a.in_elements(d.strides[n]) for m, d in enumerate(loops)},
-            **{f"{code.name}_row": a.in_elements(along[n])},
-        )
-        if code.name == "mask" or (code.name not in _COLUMNS and code.inner != "one"):
-            found.numbers(**{f"{code.name}_step": a.in_elements(inner[n])})
-    mask = arrays.get("mask")
-    return {
-        "parameters": tuple(found.parameters),
-        "index": kind,
-        "doubles": value == "double",
-        "value": value,
-        "arrays": tuple(codes),
-        "mask": "" if mask is None else "bool" if mask.dtype.kind == "b" else "float",
-        "mask_of_queries": mask is not None and mask.in_elements(mask.strides[-2]) == 1,
-        "causal": causal,
-        "dropout": drop_rows > 0,
-    }, found
+        numbers[f"{name}_start"] = a.in_elements(space.offsets[n])
+        numbers |= {f"{name}_{m}": a.in_elements(d.strides[n]) for m, d in enumerate(loops)}
+        numbers[f"{name}_row"] = a.in_elements(along[n])
+        if name == "mask" or (name not in _COLUMNS and code.inner != "one"):
+            numbers[f"{name}_step"] = a.in_elements(inner[n])
+    return HeadLoops(tuple(codes), index_type(Space((*loops, *reach), space.offsets)), numbers)
+
+
+def head_kernel(
+    what: Heads,
+    name: str,
+    written: tuple[str, ...],
+    launch: tuple[tuple[int, int], int, int],
+    kind: type[AttentionCode],
+    more: Mapping[str, int],
+    rows_memory: str = "",
+    **fields: Any,
+) -> KernelPlan | None:
+    """Returns a kernel of work-items, bytes and operations; None of heads in too many loops."""
+    # What weights are made from, two numbers a query, is ``read`` or ``written`` in `ROWS`.
+    value, sizes = stored_type(what.value).value, what.sizes
+    shared = _DROPPING if what.drop_rows else ()
+    loops = head_loops(what.arrays, what.value, {**sizes, **more})
+    if loops is None:
+        return None
+    found = Arguments(loops.index)
+    for a in loops.codes:
+        found.memory(a.storage, f"{a.name}_heads", a.name, read_only=a.name not in written)
+    for n, (kind_of, scalar) in enumerate((("", "scale"), *shared)):
+        found.scalar(kind_of or value, scalar, n)
+    if what.drop_rows:
+        found.numbers(drop_rows=what.drop_rows)
+    found.numbers(**loops.numbers)
+    if rows_memory:
+        found.memory(value, f"{ROWS}_memory", ROWS, read_only=rows_memory == "read")
+    mask = what.arrays.get("mask")
+    code = kind(
+        name=name,
+        parameters=tuple(found.parameters),
+        index=loops.index,
+        doubles=value == "double",
+        value=value,
+        arrays=loops.codes,
+        mask="" if mask is None else "bool" if mask.dtype.kind == "b" else "float",
+        mask_of_queries=mask is not None and mask.in_elements(mask.strides[-2]) == 1,
+        causal=what.causal,
+        dropout=what.drop_rows > 0,
+        query_room=room(sizes["size"]),
+        value_room=room(sizes.get("features", 0)),
+        **fields,
+    )
+    items, nbytes, flops = launch
+    return KernelPlan(f"fused/{name}", code, tuple(found.arguments), items, (1, 1), nbytes, flops)

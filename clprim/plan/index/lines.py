@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -53,18 +53,23 @@ class LinesCode(KernelCode):
     ahead: bool  # Whether places are prefetched before they are written
 
 
-def plan_lines(
-    y: Operand,
-    index: Operand,
-    source: Operand,
-    axis: int,
-    how: str,
-    traits: DeviceTraits,
-    own: Operand | None = None,
-) -> Plan | None:
-    """Plans taking elements of ``source`` into ``y`` where ``index`` says, along an axis."""
+@dataclass(frozen=True)
+class Taken:
+    """What is to be done: elements of ``source`` are taken into ``y`` where ``index`` says."""
+
+    y: Operand
+    index: Operand
+    source: Operand
+    axis: int  # Along which
+    how: str  # One of `HOW`
+    own: Operand | None = None  # What ``y`` holds before, if that lies elsewhere
+
+
+def plan_lines(what: Taken, traits: DeviceTraits) -> Plan | None:
+    """Plans the kernel."""
     # None where it does not suit: on a GPU, with few lines and many cores, sums of 16
     # bits, which would be rounded after every element, or lines in more than four loops.
+    y, index, axis, how, own = what.y, what.index, what.axis, what.how, what.own
     narrow = y.dtype.itemsize < 4 and how in ("sum", "prod") and y.dtype.kind not in "iu"
     others = [d for d in range(len(y.shape)) if d != axis]
     lines = math.prod(index.shape[d] for d in others)
@@ -72,13 +77,13 @@ def plan_lines(
     if not traits.is_cpu or narrow or y.dtype.kind == "b" or not busy:
         return None
     copied = own is not None and _copied(own, y, index, axis, lines, traits)
-    arrays = (y, index, source, own) if copied and own else (y, index, source)
+    arrays = (y, index, what.source, own) if copied and own else (y, index, what.source)
     space = _loops(arrays, others)
     if len(space.dims) > LOOPS:
         return None
     run = _run(space, y.strides[axis], y.dtype.itemsize, traits)
     if copied and run > 1:
-        return plan_lines(y, index, source, axis, how, traits)
+        return plan_lines(replace(what, own=None), traits)
     return Plan((_kernel(arrays, axis, how, space, run, traits),))
 
 

@@ -125,15 +125,19 @@ class _Side:
     first: int = 0
 
 
-def plan_pieces(
-    y: Operand,
-    pieces: Sequence[tuple[Operand, Sequence[int]]],
-    traits: DeviceTraits,
-    *,
-    filled: bool,
-    cut: Diagonal | None = None,
-) -> Plan | None:
-    """Plans a result of pieces; arrays are named ``y``, ``x0``, ``x1`` and so on."""
+@dataclass(frozen=True)
+class Pieces:
+    """A result of pieces at their places; arrays are named ``y``, ``x0``, ``x1`` and so on."""
+
+    y: Operand
+    pieces: Sequence[tuple[Operand, Sequence[int]]]
+    filled: bool = False  # Whether a number is between them
+    cut: Diagonal | None = None
+
+
+def plan_pieces(what: Pieces, traits: DeviceTraits) -> Plan | None:
+    """Plans the kernel."""
+    y, pieces, cut = what.y, what.pieces, what.cut
     # None where it does not suit: on a GPU, many pieces, rows of few elements a piece,
     # a result with gaps, neighbours that are not such in a piece, words below 4 bytes.
     if not (traits.is_cpu and 0 < len(pieces) <= MOST_PIECES and y.size):
@@ -148,7 +152,7 @@ def plan_pieces(
         return None
     side = _Side() if cut is None else _side(cut, y.shape, along=order[-1] == last)
     nbytes = (sum(x.size for x, _ in pieces) + y.size) * y.dtype.itemsize
-    return Plan((_kernel(rows, side, nbytes, traits, filled=filled),))
+    return Plan((_kernel(rows, side, nbytes, traits, filled=what.filled),))
 
 
 def _loops(

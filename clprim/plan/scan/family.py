@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -24,19 +25,20 @@ from clprim.traits import DeviceTraits
 
 @lru_cache
 def _sums(name: str | None) -> ReductionDefinition:
-    sums = {"init": "scan_y0 = 0;", "step": "scan_y0 += y0;", "combine": None, "finalize": None}
-    return define_reduction("y0 = x0;", **sums, name=name, preamble="", scan=True)
+    init, step = "scan_y0 = 0;", "scan_y0 += y0;"
+    texts: dict[str, Any] = {"init": init, "step": step, "combine": None, "finalize": None}
+    return define_reduction("y0 = x0;", **texts, name=name, preamble="", scan=True)
 
 
 def sums_along(
-    x: Operand, y: Operand, axis: int, name: str | None = None, **options: bool
+    x: Operand, y: Operand, axis: int, name: str | None = None, **options: Any
 ) -> Scanned:
     """Returns sums of all elements up to each."""
     return Scanned(_sums(name), x.shape, axis, (y,), (x,), (), (y.dtype,), **options)
 
 
 def _strategy(
-    name: str, traits: DeviceTraits, shape: tuple[int, int], needs: str, **options: bool
+    name: str, traits: DeviceTraits, shape: tuple[int, int], needs: str, **options: Any
 ) -> Strategy[Scanned]:
     def examples() -> Iterator[Example[Scanned]]:
         y = dense_array(shape, dtype=np.dtype(np.float32))

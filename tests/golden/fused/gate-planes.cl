@@ -41,9 +41,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gate(
     const int x_start,
     const int inner_start,
     const int outer_start,
+    const int y0_start,
     const int inner_bias_start,
-    const int outer_bias_start,
-    const int y0_start)
+    const int outer_bias_start)
 {
     __local double means[64], between[16];
     const index_t image = get_group_id(0);

@@ -4,9 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-from planning import CPU, block, numbers
+from planning import CPU, numbers
 
-from clprim.plan.fused.inverted_residual import plan_inverted_residual
+from clprim.plan.fused.family import RESIDUALS
+from clprim.plan.fused.family import dense_residual as block
 
 LARGE = dataclasses.replace(CPU, local_memory=256 << 10)
 # (images, channels, middle, outputs, size, stride), and the depthwise kernel.
@@ -26,7 +27,7 @@ BLOCKS = [
 def test_rows_fit_local_memory(shape, kernel, local_memory, expand):
     traits = dataclasses.replace(CPU, local_memory=local_memory)
     what = block(*shape, kernel=kernel, expand=expand)
-    plan = plan_inverted_residual(what, traits)
+    plan = RESIDUALS.ruled(what, traits)
     if plan is None:
         assert local_memory < 256 << 10
         return
@@ -49,7 +50,7 @@ def test_rows_fit_local_memory(shape, kernel, local_memory, expand):
 @pytest.mark.parametrize(("shape", "kernel"), BLOCKS)
 def test_tiles_fit_rows(shape, kernel):
     what = block(*shape, kernel=kernel)
-    code = plan_inverted_residual(what, LARGE).main.code
+    code = RESIDUALS.ruled(what, LARGE).main.code
     # A last tile begins early enough to end with the last pixel: a row has that many.
     assert code.expand[0] <= what.depthwise.columns.inputs
     assert code.project.rows <= what.depthwise.columns.outputs
@@ -61,7 +62,7 @@ def test_tiles_fit_rows(shape, kernel):
 @pytest.mark.parametrize(("shape", "kernel"), BLOCKS)
 def test_work_items_cover_every_row_once(shape, kernel):
     what = block(*shape, kernel=kernel)
-    plan = plan_inverted_residual(what, LARGE).main
+    plan = RESIDUALS.ruled(what, LARGE).main
     bands, images = plan.global_size
     rows, a_item = what.depthwise.rows.outputs, numbers(plan)["rows_a_item"]
     assert images == what.depthwise.images
@@ -69,21 +70,21 @@ def test_work_items_cover_every_row_once(shape, kernel):
 
 
 def test_three_calls_where_one_kernel_cannot():
-    assert plan_inverted_residual(block(1, 8, 960, 8, 112, 1), LARGE) is None  # rows too large
-    assert plan_inverted_residual(block(1, 8, 1, 8, 14, 1), LARGE) is None  # no vector of channels
+    assert RESIDUALS.ruled(block(1, 8, 960, 8, 112, 1), LARGE) is None  # rows too large
+    assert RESIDUALS.ruled(block(1, 8, 1, 8, 14, 1), LARGE) is None  # no vector of channels
     double = block(1, 8, 48, 8, 14, 1, dtype=np.float64)  # sums of two dtypes
-    assert plan_inverted_residual(double, LARGE) is None
+    assert RESIDUALS.ruled(double, LARGE) is None
     what = block(1, 8, 48, 8, 14, 1)
     lanes = (8 * 15 * 15, 8 * 15, 8)  # rows of the input with gaps between them
     gathered = dataclasses.replace(what.expand.gathered, lane=lanes)
     gaps = dataclasses.replace(what.expand, gathered=gathered)
-    assert plan_inverted_residual(what, LARGE) is not None
-    assert plan_inverted_residual(dataclasses.replace(what, expand=gaps), LARGE) is None
+    assert RESIDUALS.ruled(what, LARGE) is not None
+    assert RESIDUALS.ruled(dataclasses.replace(what, expand=gaps), LARGE) is None
 
 
 def test_packed_weights_hold_whole_tiles():
     what = block(2, 24, 144, 24, 28, 1)
-    plan = plan_inverted_residual(what, LARGE)
+    plan = RESIDUALS.ruled(what, LARGE)
     code, given = plan.main.code, numbers(plan.main)
     sizes = {name: size for name, (size, _) in plan.workspace.items()}
     assert sizes["expand_packed"] == given["expand_strips"] * 24 * code.expand[1] * code.width
@@ -93,7 +94,7 @@ def test_packed_weights_hold_whole_tiles():
 
 
 def test_one_kernel_for_all_sizes_and_batches():
-    plans = [plan_inverted_residual(block(n, 32, 192, 32, 28, 1), LARGE).main for n in (1, 8)]
+    plans = [RESIDUALS.ruled(block(n, 32, 192, 32, 28, 1), LARGE).main for n in (1, 8)]
     assert plans[0].code == plans[1].code
     assert plans[0].flops * 8 == plans[1].flops
     assert plans[0].flops == 2 * 28 * 28 * (32 * 192 + 9 * 192 + 192 * 32)

@@ -1,0 +1,172 @@
+"""The strategies of attention, of its gradients, of gates and of inverted residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from clprim.language.epilogue_snippet import define_epilogue
+from clprim.plan.conv.dense import CPU, dense_convolution, dense_depthwise
+from clprim.plan.conv.lowering import forward
+from clprim.plan.depthwise.problem import depthwise_of
+from clprim.plan.fused.attention import plan_attention
+from clprim.plan.fused.attention_few import FewQueries, plan_attention_few
+from clprim.plan.fused.attention_gradient import HeadGradients, plan_attention_gradient
+from clprim.plan.fused.gate import Gate, plan_gate
+from clprim.plan.fused.heads import Heads
+from clprim.plan.fused.inverted_residual import plan_inverted_residual
+from clprim.plan.fused.residual_tiles import InvertedResidual
+from clprim.plan.strategy import Example, Family, single
+from clprim.plan.strides import Operand, dense_array
+
+_LARGE = replace(CPU, local_memory=256 << 10)
+_FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def _apart(array: Operand) -> Operand:
+    """The same, every second element of its memory."""
+    return replace(array, strides=tuple(2 * s for s in array.strides))
+
+
+def _examples_attention() -> Iterator[Example[Heads]]:
+    """Causal, of heads in one dimension; masks of pairs, keys, queries; doubles that lie apart."""
+    x, sums = dense_array((2, 3, 50, 64)), dense_array((2, 3, 50, 1))
+    whole = (2, 3, 50, 50)
+    of_keys = replace(dense_array(whole, dtype=np.bool_), strides=(0, 0, 0, 1))
+    of_queries = dense_array(whole, order=(0, 1, 3, 2))
+    double, wide = (dense_array(a.shape, dtype=_DOUBLE) for a in (x, sums))
+    apart = _apart(double)
+
+    def of(name: str, *arrays: Operand, causal: bool = False, drop: int = 0) -> Example[Heads]:
+        named = dict(zip(("q", "k", "v", "y", "sums", "mask"), arrays, strict=False))
+        return Example(name, Heads(named, causal, drop), _LARGE)
+
+    yield of("causal", x, x, x, x, sums, causal=True, drop=16)
+    yield of("mask", x, x, x, x, sums, dense_array(whole, dtype=np.float16))
+    yield of("mask-of-keys", x, x, x, x, sums, of_keys)
+    yield of("mask-of-queries", x, x, x, x, sums, of_queries)
+    dense = dense_array(whole, dtype=np.bool_)
+    yield of("double", apart, apart, apart, double, wide, dense, drop=16)
+
+
+def _examples_few() -> Iterator[Example[FewQueries]]:
+    """Whole; of slices, keys of 16 bits and a mask; doubles."""
+    for name, kind, keys, mask, slices in (
+        ("plain", None, None, None, 1),
+        ("keys-of-16-bits", None, np.float16, np.bool_, 4),
+        ("double", _DOUBLE, _DOUBLE, _DOUBLE, 1),
+    ):
+        own: dict[str, Any] = {} if kind is None else {"dtype": kind}
+        stored = own if keys is None else {"dtype": keys}
+        few, row = (dense_array((2, 3, 2, n), **own) for n in (64, min(slices, 2)))
+        x = dense_array((2, 3, 50, 64), **stored)
+        arrays = {"q": few, "k": x, "v": x, "y": few, "sums": row}
+        if mask is not None:
+            arrays["mask"] = dense_array((2, 3, 2, 50), dtype=mask)
+        yield Example(name, FewQueries(arrays, slices=slices), _LARGE)
+
+
+def _examples_gradient() -> Iterator[Example[HeadGradients]]:
+    """Causal, weights that drop out; a mask that has a gradient; doubles, and a mask of keys."""
+    shape, whole = (2, 3, 50, 64), (2, 3, 50, 50)
+    x, sums = dense_array(shape), dense_array((2, 3, 50, 1))
+    apart, wide = _apart(dense_array(shape, dtype=_DOUBLE)), dense_array(sums.shape, dtype=_DOUBLE)
+    of_keys = replace(dense_array(whole, dtype=np.bool_), strides=(0, 0, 0, 1))
+    of_pairs = dense_array(whole, dtype=np.float16)
+    of_batches = Operand(whole, (0, 10000, 200, 4), 0, _FLOAT)
+    for name, one, column, masks, causal, drop in (
+        ("causal", x, sums, {}, True, 16),
+        ("mask", x, sums, {"mask": of_pairs, "dmask": of_batches}, False, 0),
+        ("double", apart, wide, {"mask": of_keys}, False, 16),
+    ):
+        if one.dtype.itemsize < 4 or ("dmask" in masks and one.dtype != _FLOAT):
+            continue  # gradients are of what sums are, and those of masks float
+        arrays = dict.fromkeys(("q", "k", "v", "grad"), one) | {"sums": column, "delta": column}
+        what = HeadGradients({**arrays, "dq": one, "dk": one, "dv": one, **masks}, causal, drop)
+        tiles = what.tiles(_LARGE)
+        assert tiles is not None  # it suits
+        rows, room = tiles.partial
+        dq = dense_array((2, 3, tiles.slices * rows, room), dtype=one.dtype)
+        yield Example(name, replace(what, arrays={**what.arrays, "dq": dq}), _LARGE)
+
+
+def _examples_gate() -> Iterator[Example[Gate]]:
+    """Of both memory formats."""
+    texts = "y0 = max(y0, 0);", "y0 = exp(y0);"
+    first, second = (define_epilogue("gate", text) for text in texts)
+    for name, dtype, order, snippets in (
+        ("plain", _FLOAT, (0, 2, 3, 1), (first, second)),
+        ("planes", _DOUBLE, (0, 1, 2, 3), (None, None)),
+    ):
+        inner, rows, channels, y = (
+            dense_array(s, dtype=dtype) for s in ((6, 40), (6,), (40,), (2, 40, 1, 1))
+        )
+        x = dense_array((2, 40, 6, 5), dtype=dtype, order=order)
+        yield Example(name, Gate(x, inner, rows, inner, channels, y, *snippets), CPU)
+
+
+def dense_residual(
+    images: int,
+    channels: int,
+    middle: int,
+    outputs: int,
+    size: int,
+    stride: int,
+    *,
+    kernel: int = 3,
+    expand: bool = True,
+    dtype: Any = np.float32,
+) -> InvertedResidual:
+    """Describes an inverted residual of square channels-last images."""
+    options: dict[str, Any] = {"stride": stride, "last": True, "dtype": dtype}
+    taps = depthwise_of(dense_depthwise(images, middle, size, kernel, **options))
+    assert taps is not None  # it is depthwise
+    after = taps.rows.outputs
+    first = forward(dense_convolution(images, channels, size, middle, 1, last=True, padding=0))
+    last = dense_convolution(images, middle, after, outputs, 1, last=True, padding=0, bias=True)
+    return InvertedResidual(first if expand else None, taps, forward(last))
+
+
+def _examples_residual() -> Iterator[Example[InvertedResidual]]:
+    """With an expansion, and with loops over taps."""
+    yield Example("", dense_residual(1, 24, 144, 24, 28, 1), _LARGE)
+    loops = dense_residual(2, 4, 40, 3, 9, 1, kernel=4, expand=False)
+    yield Example("loops", loops, _LARGE)
+
+
+_NEEDS = "a CPU, floats, and a head in local memory"
+ATTENTIONS: Family[Heads] = Family(
+    "attention",
+    None,
+    (single("fused/attention", plan_attention, _examples_attention, _NEEDS),),
+)
+ATTENTION_FEW: Family[FewQueries] = Family(
+    "attention of few queries",
+    None,
+    (single("fused/attention_few", plan_attention_few, _examples_few, _NEEDS),),
+)
+ATTENTION_GRADIENTS: Family[HeadGradients] = Family(
+    "gradients of attention",
+    None,
+    (single("fused/attention_gradient", plan_attention_gradient, _examples_gradient, _NEEDS),),
+)
+GATES: Family[Gate] = Family(
+    "gate",
+    None,
+    (single("fused/gate", plan_gate, _examples_gate, "a CPU, and planes or channels in rows"),),
+)
+RESIDUALS: Family[InvertedResidual] = Family(
+    "inverted residual",
+    None,
+    (
+        single(
+            "fused/inverted_residual",
+            plan_inverted_residual,
+            _examples_residual,
+            "a CPU, and local memory for some rows",
+        ),
+    ),
+)
