@@ -44,6 +44,9 @@ class FunctionCalls(Arithmetic):
 
     def builtin(self, function: str, args: Sequence[Value], node: Node) -> Value:
         """A function of OpenCL C."""
+        wanted = 1 if ctypes.convert_target(function) else _ARGUMENTS.get(function, len(args))
+        if len(args) != wanted:
+            self.fail(node, f"{function!r} takes {wanted} arguments, {len(args)} given")
         special: Callable[..., Value] | None = getattr(self, f"_{function}", None)
         if function in _SPECIAL and special is not None:
             return special(args, node)
@@ -152,6 +155,10 @@ _SPECIAL = frozenset(
     "select sincos dot length distance normalize cross fast_length fast_distance "
     "fast_normalize".split()
 )
+#: How many arguments functions take that are something else in terms.
+_ARGUMENTS = dict.fromkeys("pow dot cross distance fast_distance sincos fract modf isgreater isless"
+    " isgreaterequal islessequal".split(), 2) | {"select": 3, "length": 1, "fast_length": 1,
+    "normalize": 1, "fast_normalize": 1}  # fmt: skip
 _COMPARED = {"isgreater": ">", "isless": "<", "isgreaterequal": ">=", "islessequal": "<="}
 #: Functions that store what they leave out, by what computes that.
 _WITHOUT = {"fract": "floor", "modf": "trunc"}
