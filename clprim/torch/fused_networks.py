@@ -69,8 +69,8 @@ class Forward:
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._graphs = Graphs(type(model).__name__)
-        self._take(Weights())
+        self._graphs = Graphs(type(model).__name__, Weights())
+        self._are_there = True
         # What layers keep their parameters, buffers and layers in, and all of these in order.
         self._places: list[dict[str, Any]] = []
         self._things: list[Any] = []
@@ -96,9 +96,7 @@ class Forward:
                 )
             return self._run(args, options)
         try:
-            return self._graphs(
-                lambda: self._run(args, options), tensors, self._weights, key, ahead
-            )
+            return self._graphs(lambda: self._run(args, options), tensors, key, ahead)
         except TraceEndedError as error:
             raise self._refused(error) from error
 
@@ -109,9 +107,7 @@ class Forward:
         found: Recorded | None = None
         if not why:
             try:
-                found = self._graphs.recorded(
-                    lambda: self._run(args, options), tensors, self._weights, key
-                )
+                found = self._graphs.recorded(lambda: self._run(args, options), tensors, key)
             except TraceEndedError as error:
                 raise self._refused(error) from error
             why = OVERLAP
@@ -150,7 +146,7 @@ class Forward:
         self._look()
         if not self._are_there:
             return f"with parameters or buffers that are not on {private.NAME!r}"
-        if torch.is_grad_enabled() and any(t.requires_grad for t in self._weights.tensors):
+        if torch.is_grad_enabled() and any(t.requires_grad for t in self._graphs.weights.tensors):
             return _GRADIENTS
         return ""
 
@@ -159,8 +155,9 @@ class Forward:
         # Done at every call: no loop of Python's own.
         now = [*chain.from_iterable(map(dict.values, self._places))]
         if now and len(now) == len(self._things) and all(map(operator.is_, now, self._things)):
-            weights = self._weights.now(self._weights.tensors)
-            if weights is not self._weights:
+            known = self._graphs.weights
+            weights = known.now(known.tensors)
+            if weights is not known:
                 self._take(weights)
             return
         kinds = "_parameters", "_buffers", "_modules"
@@ -171,7 +168,8 @@ class Forward:
         self._take(Weights([*{id(t): t for t in tensors}.values()]))
 
     def _take(self, weights: Weights) -> None:
-        self._weights, self._are_there = weights, all(map(on_device, weights.tensors))
+        self._graphs.take(weights)
+        self._are_there = all(map(on_device, weights.tensors))
 
 
 def _named(value: Any) -> Hashable:

@@ -217,37 +217,43 @@ def _same_peak() -> Iterator[None]:
 
 
 class Graphs:
-    """What is known of a function of tensors, by the signatures of its calls."""
+    """What is known of a function of tensors and weights, by the signatures of its calls."""
 
-    def __init__(self, what: str, free: Collection[int] = (), bare: Collection[int] = ()) -> None:
-        self.what, self._free, self._bare = what, free, bare
-        self._weights = Weights()
+    def __init__(
+        self, what: str, weights: Weights, free: Collection[int] = (), bare: Collection[int] = ()
+    ) -> None:
+        self.what, self.weights, self._free, self._bare = what, weights, free, bare
         self._known: Signatures[Recorded] = Signatures()
         self._told: set[str] = set()
+
+    def take(self, weights: Weights) -> None:
+        """Takes other weights, with which nothing has been called."""
+        with self._known.lock:
+            self.weights = weights
+            self._known.clear()
 
     def __call__(
         self,
         function: Callable[[], Any],
         tensors: Sequence[torch.Tensor],
-        weights: Weights,
         key: Hashable = (),
         ahead: Ahead | None = None,
     ) -> Any:
         """Returns what a function does, which is called where a signature is new."""
         if tracing.active.now is not None:
             return function()  # a part of another one, which is traced
-        found = self.recorded(function, tensors, weights, key)
+        found = self.recorded(function, tensors, key)
         if found is None:
             self._tell(f"{OVERLAP}: its kernels run one by one")
             return function()
         memory = ahead.memory if ahead is not None and ahead.recorded is found else None
-        return found.run(tensors, weights, memory)
+        return found.run(tensors, self.weights, memory)
 
     def ahead(self, tensors: Sequence[torch.Tensor], key: Hashable = ()) -> Ahead | None:
         """Launches what such a call launched last time, before anybody looks at weights."""
         if tracing.active.now is not None:
             return None
-        place = (*tensors, *self._weights.tensors[:1])
+        place = (*tensors, *self.weights.tensors[:1])
         found: Recorded | None = run_on(place, self._seen, tensors, key)
         memory = None if found is None else found.ahead(tensors)
         return None if found is None or memory is None else Ahead(found, memory)
@@ -262,37 +268,26 @@ class Graphs:
             warnings.warn(f"{self.what}: {why}", stacklevel=3)
 
     def recorded(
-        self,
-        function: Callable[[], Any],
-        tensors: Sequence[torch.Tensor],
-        weights: Weights,
-        key: Hashable = (),
+        self, function: Callable[[], Any], tensors: Sequence[torch.Tensor], key: Hashable = ()
     ) -> Recorded | None:
         """Returns what runs for a call; None where its memory overlaps in part."""
-        place = (*tensors, *weights.tensors[:1])
-        found: Recorded | None = run_on(place, self._found, function, tensors, weights, key)
+        place = (*tensors, *self.weights.tensors[:1])
+        found: Recorded | None = run_on(place, self._found, function, tensors, key)
         return found
 
     def _found(
-        self,
-        function: Callable[[], Any],
-        tensors: Sequence[torch.Tensor],
-        weights: Weights,
-        key: Hashable,
+        self, function: Callable[[], Any], tensors: Sequence[torch.Tensor], key: Hashable
     ) -> Recorded | None:
         whole = _signature(tensors, key)
         if whole is None:
             return None
         with self._known.lock:  # one thread traces
-            if weights is not self._weights:
-                self._known.clear()
-                self._weights = weights
             found = self._known.get(whole)
             if found is None:
-                how = self._free, self._bare
-                made = Recorded(current_device(), self.what, function, tensors, weights, *how)
+                how = self.weights, self._free, self._bare
+                made = Recorded(current_device(), self.what, function, tensors, *how)
                 found = self._known.keep(whole, made)
-                if weights.uncounted:
+                if self.weights.uncounted:
                     self._tell(UNCOUNTED)
         return found
 

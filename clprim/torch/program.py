@@ -40,14 +40,9 @@ class _Known:
     """What is known of a part: its signatures, and what it takes."""
 
     def __init__(
-        self,
-        part: Part,
-        static: Collection[fx.Node],
-        moved: bool,
-        graphs: Graphs,
-        weights: Weights,
+        self, part: Part, static: Collection[fx.Node], moved: bool, graphs: Graphs
     ) -> None:
-        self.graphs, self.weights = graphs, weights
+        self.graphs = graphs
         there = [n for n in part.reads if _is_there(n, moved)]
         self.fixed = [n for n in there if n in static]
         self.plain = [n for n in there if n not in static]
@@ -123,10 +118,10 @@ class Program:
                 self._moved is not None,
                 Graphs(
                     self._what,
+                    Weights(kept=self._kept, frozen=self._frozen),
                     self._free(part),
                     [n for n, node in enumerate(part.makes) if node in self._bare],
                 ),
-                Weights(kept=self._kept, frozen=self._frozen),
             )
             for part in self._parts
         ]
@@ -194,7 +189,10 @@ class Program:
             rest = [n for n, v in odd.items() if n in here or not isinstance(v, torch.Tensor)]
             tensors += [v for n, v in odd.items() if n not in rest]
             key = tuple(repr(odd[n]) for n in rest)
-        known.weights = known.weights.now([env[n] for n in known.fixed])
+        graphs = known.graphs
+        weights = graphs.weights.now([env[n] for n in known.fixed])
+        if weights is not graphs.weights:
+            graphs.take(weights)
         current: list[fx.Node] = []
 
         def call() -> list[Any]:
@@ -210,7 +208,7 @@ class Program:
             return [values[node] for node in part.makes]
 
         try:
-            found = known.graphs(call, tensors, known.weights, key)
+            found = graphs(call, tensors, key)
         except TraceEndedError:
             return current[0]
         env.update(zip(part.makes, found, strict=True))
