@@ -6,10 +6,7 @@ torch = pytest.importorskip("torch")
 
 from torch.nn import functional as F  # noqa: E402
 
-pytestmark = [
-    pytest.mark.usefixtures("unoptimised"),
-    pytest.mark.filterwarnings("ignore"),
-]
+pytestmark = [pytest.mark.usefixtures("unoptimised"), pytest.mark.filterwarnings("ignore")]
 FLOATS = 0.5, 0.4, 0.3, 0.2
 FUNCTIONS = {
     "alpha": lambda x, y, n: x.mul(n).add(y, alpha=1 - n),
