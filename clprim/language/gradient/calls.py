@@ -48,7 +48,7 @@ class FunctionCalls(Arithmetic):
         if len(args) != wanted:
             self.fail(node, f"{function!r} takes {wanted} arguments, {len(args)} given")
         special: Callable[..., Value] | None = getattr(self, f"_{function}", None)
-        if function in _SPECIAL and special is not None:
+        if function in _ARGUMENTS and special is not None:
             return special(args, node)
         if function in _COMPARED:
             return self.binary(_COMPARED[function], args[0], args[1], node)
@@ -151,10 +151,6 @@ class FunctionCalls(Arithmetic):
     _fast_length, _fast_distance, _fast_normalize = _length, _distance, _normalize
 
 
-_SPECIAL = frozenset(
-    "select sincos dot length distance normalize cross fast_length fast_distance "
-    "fast_normalize".split()
-)
 #: How many arguments functions take that are something else in terms.
 _ARGUMENTS = dict.fromkeys("pow dot cross distance fast_distance sincos fract modf isgreater isless"
     " isgreaterequal islessequal".split(), 2) | {"select": 3, "length": 1, "fast_length": 1,

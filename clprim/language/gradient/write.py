@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from clprim.language.gradient.arithmetic import COMPARISONS, LOGIC
 from clprim.language.gradient.ctypes import is_real
@@ -45,25 +46,21 @@ def write(
     taken: Iterable[str] = (),
 ) -> list[str]:
     """Returns statements that compute terms."""
-    return _Writer(results, real, real_name, names, known or {}, taken).lines()
+    return _Writer(results, real, real_name, names, known or {}, {*taken}).lines()
 
 
+@dataclass
 class _Writer:
-    def __init__(
-        self,
-        results: Sequence[tuple[str, Term]],
-        real: str,
-        real_name: str,
-        names: Callable[[str], str],
-        known: Mapping[Term, str],
-        taken: Iterable[str],
-    ) -> None:
-        self.results = results
-        self.real = real
-        self.real_name = real_name
-        self.names = names
-        self.printed: dict[Term, Expr] = {term: Name(name) for term, name in known.items()}
-        self.taken = {*taken, *(name for name, _ in results)}
+    results: Sequence[tuple[str, Term]]
+    real: str
+    real_name: str
+    names: Callable[[str], str]
+    known: Mapping[Term, str]
+    taken: set[str]
+
+    def __post_init__(self) -> None:
+        self.printed: dict[Term, Expr] = {term: Name(name) for term, name in self.known.items()}
+        self.taken |= {name for name, _ in self.results}
         self.locals: dict[Term, str] = {}
         self.numbers: dict[str, int] = {}
 
