@@ -27,28 +27,22 @@ class Arithmetic:
     fill: Callable[..., None]
 
 
-def _binary(name: str) -> _Method:
+def _binary(name: str, **options: Any) -> _Method:
     def method(self: Any, other: Any) -> Array:
-        found: Array = self.arithmetic.binary(name, self, other)
+        found: Array = self.arithmetic.binary(name, self, other, **options)
         return found
 
     return method
 
 
-def _swapped(name: str) -> _Method:
-    def method(self: Any, other: Any) -> Array:
-        found: Array = self.arithmetic.binary(name, self, other, swapped=True)
-        return found
+def _three(name: str) -> tuple[_Method, _Method, _Method]:
+    """An operator, that of an array on its right, and the one that changes its array."""
 
-    return method
-
-
-def _in_place(name: str) -> _Method:
-    def method(self: Any, other: Any) -> Array:
+    def in_place(self: Any, other: Any) -> Array:
         found: Array = self.arithmetic.binary(name, self, other, out=self)
         return found
 
-    return method
+    return _binary(name), _binary(name, swapped=True), in_place
 
 
 def _unary(name: str) -> Callable[[Any], Array]:
@@ -68,34 +62,18 @@ class Operators:
 
     arithmetic: ClassVar[Arithmetic]
 
-    __add__, __radd__, __iadd__ = _binary("add"), _swapped("add"), _in_place("add")
-    __sub__, __rsub__ = _binary("subtract"), _swapped("subtract")
-    __isub__ = _in_place("subtract")
-    __mul__, __rmul__ = _binary("multiply"), _swapped("multiply")
-    __imul__ = _in_place("multiply")
-    __truediv__, __rtruediv__ = _binary("divide"), _swapped("divide")
-    __itruediv__ = _in_place("divide")
-    __floordiv__, __rfloordiv__ = _binary("floor_divide"), _swapped("floor_divide")
-    __ifloordiv__ = _in_place("floor_divide")
-    __mod__, __rmod__, __imod__ = (
-        _binary("remainder"),
-        _swapped("remainder"),
-        _in_place("remainder"),
-    )
-    __pow__, __rpow__, __ipow__ = _binary("power"), _swapped("power"), _in_place("power")
-    __and__, __rand__ = _binary("bitwise_and"), _swapped("bitwise_and")
-    __iand__ = _in_place("bitwise_and")
-    __or__, __ror__, __ior__ = (
-        _binary("bitwise_or"),
-        _swapped("bitwise_or"),
-        _in_place("bitwise_or"),
-    )
-    __xor__, __rxor__ = _binary("bitwise_xor"), _swapped("bitwise_xor")
-    __ixor__ = _in_place("bitwise_xor")
-    __lshift__, __rlshift__ = _binary("left_shift"), _swapped("left_shift")
-    __ilshift__ = _in_place("left_shift")
-    __rshift__, __rrshift__ = _binary("right_shift"), _swapped("right_shift")
-    __irshift__ = _in_place("right_shift")
+    __add__, __radd__, __iadd__ = _three("add")
+    __sub__, __rsub__, __isub__ = _three("subtract")
+    __mul__, __rmul__, __imul__ = _three("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = _three("divide")
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _three("floor_divide")
+    __mod__, __rmod__, __imod__ = _three("remainder")
+    __pow__, __rpow__, __ipow__ = _three("power")
+    __and__, __rand__, __iand__ = _three("bitwise_and")
+    __or__, __ror__, __ior__ = _three("bitwise_or")
+    __xor__, __rxor__, __ixor__ = _three("bitwise_xor")
+    __lshift__, __rlshift__, __ilshift__ = _three("left_shift")
+    __rshift__, __rrshift__, __irshift__ = _three("right_shift")
 
     __lt__, __le__ = _binary("less"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")

@@ -13,8 +13,7 @@ from clprim.arrays.array import Array
 from clprim.call.packed import PackedWeight
 from clprim.errors import ClprimError, DefinitionError
 from clprim.onnx.model import Program, Step
-from clprim.onnx.reference import body_of, computed
-from clprim.onnx.refused import check
+from clprim.onnx.reference import body_of, check, computed
 from clprim.onnx.table import Entry, entry, host_entry
 from clprim.onnx.values import SMALL, Stored, downloaded, uploaded
 from clprim.runtime import tracing

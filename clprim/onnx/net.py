@@ -19,7 +19,7 @@ from clprim.graph.graph import Graph
 from clprim.onnx.context import FAULTS, Context, host_way, on_the_host, run_step
 from clprim.onnx.model import Program, Step, program_of
 from clprim.onnx.plan import Plan, Segment
-from clprim.onnx.refused import check
+from clprim.onnx.reference import check
 from clprim.onnx.source import Source, proto_of
 from clprim.onnx.values import Stored, downloaded, uploaded
 from clprim.runtime.device import current_device

@@ -1,4 +1,4 @@
-"""What ONNX itself says of its operators: schemas, function bodies, and values by NumPy."""
+"""What ONNX says of operators: function bodies, values by NumPy; and what nothing computes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from clprim.arrays.array import Array
 from clprim.errors import DefinitionError
 from clprim.onnx.model import Program, Step, program_of_function
 from clprim.onnx.schema import schema_of
+from clprim.onnx.table import entry, host_entry
 from clprim.onnx.values import Stored
 
 _bodies: OrderedDict[Any, tuple[Program | None, Step]] = OrderedDict()
 _MOST_BODIES = 512
+# Nodes that a refusal lists.
+_MOST_LISTED = 20
 
 
 def body_of(step: Step, inputs: list[Any]) -> Program | None:
@@ -52,22 +55,18 @@ def _type_of(value: Any) -> onnx.TypeProto:
 
 
 def _body(schema: Any, step: Step, inputs: list[Any]) -> Program | None:
-    node = step.proto
-    if schema.has_context_dependent_function:
-        versions = list(schema.context_dependent_function_opset_versions)
-        fits = [v for v in versions if v <= step.version] or versions[:1]
+    typed = schema.has_context_dependent_function
+    kind = "context_dependent_function" if typed else "function"
+    versions = list(getattr(schema, f"{kind}_opset_versions"))
+    version = ([v for v in versions if v <= step.version] or versions[:1])[-1]
+    given: tuple[Any, ...] = ()
+    if typed:
         types = [_type_of(v).SerializeToString() for v in inputs]
-        found = schema.get_context_dependent_function_with_opset_version(
-            fits[-1], node.SerializeToString(), types
-        )
-        if not found:
-            return None
-        function = onnx.FunctionProto.FromString(found)
-    else:
-        versions = list(schema.function_opset_versions)
-        fits = [v for v in versions if v <= step.version] or versions[:1]
-        found = schema.get_function_with_opset_version(fits[-1])
-        function = found if not isinstance(found, bytes) else onnx.FunctionProto.FromString(found)
+        given = step.proto.SerializeToString(), types
+    found = getattr(schema, f"get_{kind}_with_opset_version")(version, *given)
+    if not found:
+        return None
+    function = onnx.FunctionProto.FromString(found) if isinstance(found, bytes) else found
     return program_of_function(function, step)
 
 
@@ -109,3 +108,34 @@ def _array(value: Any) -> Any:
         return [_array(v) for v in value]
     found = np.asarray(value)
     return found.astype(object) if found.dtype.kind in "US" else found
+
+
+# --- what cannot run, found before anything does --------------------------------------------------
+
+
+def way(domain: str, name: str, version: int) -> str:
+    """Returns how an operator is computed: ``kernel``, ``body``, ``host`` or, of none, nothing."""
+    if entry(domain, name) is not None:
+        return "kernel"
+    schema = schema_of(domain, name, version)
+    if schema is not None and (schema.has_function or schema.has_context_dependent_function):
+        return "body"
+    if host_entry(domain, name) is not None or has_reference(domain, name, version):
+        return "host"
+    return ""
+
+
+def check(program: Program) -> None:
+    """Refuses a model with operators that nothing computes, or that ask for what is not known."""
+    found = []
+    for step in program.all_steps():
+        known = entry(step.domain, step.name)
+        what = known.refused(step) if known is not None else ""
+        if what or not way(step.domain, step.name, step.version):
+            found.append(f"  {step}" + (f": {what}" if what else ""))
+    if not found:
+        return
+    lines = found[:_MOST_LISTED]
+    if len(found) > _MOST_LISTED:
+        lines.append(f"  and {len(found) - _MOST_LISTED} more")
+    raise DefinitionError("\n".join(["onnx: nothing computes these nodes:", *lines]))

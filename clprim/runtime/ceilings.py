@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -53,46 +53,27 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Copy:
-    """A copy kernel: see ``measure/ceilings.cl.jinja`` for the walks."""
+class _Form:
+    """A kernel that copies, reads, or multiplies and adds; see ``measure/ceilings.cl.jinja``.
 
+    ``many`` are the accumulators, or the chains of multiply-adds, that do not wait for each other.
+    """
+
+    kind: str
     width: int
     walk: str
     group: int
+    many: int = 1
     streaming: bool = False
-    kind = "copy"
 
     def __str__(self) -> str:
-        stores = ", non-temporal stores" if self.streaming else ""
-        return f"copy float{self.width}, {self.walk} x{self.group}{stores}"
+        walk = "" if self.kind == "peak" else f", {self.walk}"
+        end = ", non-temporal stores" if self.streaming else ""
+        end += {"read": f", {self.many} sums", "peak": f", {self.many} chains"}.get(self.kind, "")
+        return f"{self.kind} float{self.width}{walk} x{self.group}{end}"
 
 
-@dataclass(frozen=True)
-class _Read:
-    """A read-only kernel with ``sums`` independent accumulators."""
-
-    width: int
-    walk: str
-    group: int
-    sums: int
-    kind = "read"
-
-    def __str__(self) -> str:
-        return f"read float{self.width}, {self.walk} x{self.group}, {self.sums} sums"
-
-
-@dataclass(frozen=True)
-class _Peak:
-    """A kernel of multiply-adds in ``chains`` independent chains."""
-
-    width: int
-    group: int
-    chains: int
-    kind = "peak"
-    walk = "one"
-
-    def __str__(self) -> str:
-        return f"peak float{self.width} x{self.group}, {self.chains} chains"
+_Copy, _Read, _Peak = (partial(_Form, kind) for kind in ("copy", "read", "peak"))
 
 
 def copy_candidates(
@@ -140,7 +121,7 @@ def read_candidates(
     candidates = []
     for form in forms:
         vectors = nbytes // (4 * form.width)
-        items = _walkers(device, form.walk, vectors // form.sums)
+        items = _walkers(device, form.walk, vectors // form.many)
         target = _filled(device, queue, items * 4 * form.width)
         arguments = (source, target, np.uint32(vectors))
         candidates += _build(device, queue, form, items=items, arguments=arguments, work=nbytes)
@@ -152,18 +133,18 @@ def peak_candidates(device: Device, queue: cl.CommandQueue | None = None) -> lis
     queue = queue or _profiling_queue(device)
     units = device.traits.compute_units
     if device.traits.is_cpu:
-        forms = [_Peak(8, 1, chains) for chains in (8, 12, 14)]
-        forms += [_Peak(16, 1, chains) for chains in (6, 8, 12, 16, 24)]
+        forms = [_Peak(8, "one", 1, chains) for chains in (8, 12, 14)]
+        forms += [_Peak(16, "one", 1, chains) for chains in (6, 8, 12, 16, 24)]
         items, rounds = 8 * units, 1 << 18
     else:
-        forms = [_Peak(1, 256, 8), _Peak(1, 256, 16), _Peak(2, 256, 8), _Peak(4, 256, 4)]
-        forms += [_Peak(4, 64, 8), _Peak(8, 64, 4)]
+        sizes = (1, 256, 8), (1, 256, 16), (2, 256, 8), (4, 256, 4), (4, 64, 8), (8, 64, 4)
+        forms = [_Peak(width, "one", group, chains) for width, group, chains in sizes]
         items, rounds = 4096 * units, 1 << 14
     candidates = []
     for form in forms:
         target = _filled(device, queue, items * 4 * form.width)
         arguments = (target, np.float32(0.5), np.float32(1.0), np.uint32(rounds))
-        work = 2 * form.width * form.chains * rounds * items
+        work = 2 * form.width * form.many * rounds * items
         candidates += _build(device, queue, form, items=items, arguments=arguments, work=work)
     return candidates
 
@@ -248,7 +229,7 @@ def _walkers(device: Device, walk: str, steps: int) -> int:
 def _build(
     device: Device,
     queue: cl.CommandQueue,
-    form: _Copy | _Read | _Peak,
+    form: _Form,
     *,
     items: int,
     arguments: tuple[cl.Buffer | np.generic, ...],

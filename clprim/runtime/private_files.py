@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 # Elsewhere folders cannot be opened, and permissions are not in their mode.
@@ -71,8 +71,11 @@ class Folder:
         """Yields the name and status of everything in the folder; what vanishes is left out."""
         with os.scandir(self.path if self.descriptor is None else self.descriptor) as listing:
             for item in listing:
-                with suppress(OSError):  # another process was faster
-                    yield item.name, item.stat(follow_symlinks=False)
+                try:
+                    info = item.stat(follow_symlinks=False)
+                except OSError:  # another process was faster
+                    continue
+                yield item.name, info
 
     def _at(self, name: str) -> str:
         return str(self.path / name) if self.descriptor is None else name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass, fields
 
 
+@dataclass(slots=True)
 class Counters:
     """The running counts of this process, incremented where the work happens.
 
@@ -13,14 +14,11 @@ class Counters:
     two threads that increment at the same instant may count once, which a counter can bear.
     """
 
-    __slots__ = ("builds", "disk_hits", "launches", "memory_hits", "plans")
-
-    def __init__(self) -> None:
-        self.builds = 0
-        self.disk_hits = 0
-        self.memory_hits = 0
-        self.plans = 0
-        self.launches = 0
+    builds: int = 0
+    disk_hits: int = 0
+    memory_hits: int = 0
+    plans: int = 0
+    launches: int = 0
 
 
 counters = Counters()
@@ -58,7 +56,7 @@ def stats() -> Stats:
         >>> (stats() - before).builds
         0
     """
-    return Stats(*(getattr(counters, field.name) for field in fields(Stats)))
+    return Stats(*astuple(counters))
 
 
 def _singular(noun: str) -> str:

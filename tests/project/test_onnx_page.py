@@ -11,7 +11,7 @@ pytest.importorskip("onnx")
 
 from onnx import defs
 
-from clprim.onnx.refused import way
+from clprim.onnx.reference import way
 from clprim.onnx.table import names
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, same_place
@@ -78,15 +78,21 @@ class Rewrite:
         """Whether a node alone wants what a buffer holds."""
         return buffer not in self.results and self.uses.readers.get(buffer) == [n]
 
+    def makers(self, n: int) -> Iterator[tuple[int, int]]:
+        """Nodes that each alone make something that the n-th reads, and its array."""
+        for k, read in enumerate(self.node(n).reads):
+            maker = self.maker(n, buffer_of(read))
+            if maker is not None:
+                yield maker, k
+
     def lone_makers(self, n: int) -> list[tuple[int, int]]:
         """Nodes whose result the n-th alone reads and that can run in its place, and its array."""
-        found = []
-        for k, read in enumerate(self.node(n).reads):
-            buffer = buffer_of(read)
-            maker = self.maker(n, buffer)
-            if maker is not None and self.is_read_by(n, buffer) and self.can_sink(maker, n):
-                found.append((maker, k))
-        return found
+        reads = self.node(n).reads
+        return [
+            (maker, k)
+            for maker, k in self.makers(n)
+            if self.is_read_by(n, buffer_of(reads[k])) and self.can_sink(maker, n)
+        ]
 
     def lone_maker(self, n: int) -> int | None:
         """The node whose result the n-th alone reads as its first operand."""

@@ -45,10 +45,9 @@ def _join(rewrite: Rewrite, n: int) -> bool:
     node = rewrite.nodes[n]
     if node is None or not _is_elementwise(node):
         return False
-    for k, read in enumerate(node.reads):
-        maker = rewrite.maker(n, buffer_of(read))
-        found = None if maker is None else _fused(rewrite, maker, n, k)
-        if maker is not None and found is not None:
+    for maker, k in rewrite.makers(n):
+        found = _fused(rewrite, maker, n, k)
+        if found is not None:
             rewrite.join(maker, n, found)
             return True
     return False
@@ -60,8 +59,8 @@ def _is_elementwise(node: Node) -> bool:
 
 def _fused(rewrite: Rewrite, first: int, second: int, k: int) -> Node | None:
     """Returns one node for two, of which the second reads the first's result as array ``k``."""
-    a = rewrite.nodes[first]
-    if a is None or not _is_elementwise(a) or not rewrite.can_sink(first, second):
+    a = rewrite.node(first)
+    if not _is_elementwise(a) or not rewrite.can_sink(first, second):
         return None
     b = in_shape(rewrite.device, rewrite.node(second), a.problem.shape)
     if b is None:

@@ -42,15 +42,13 @@ def epilogue_fusion(graph: Graph, device: Device) -> Graph:
 def _in_groups(rewrite: Rewrite, n: int) -> bool:
     """Moves an elementwise node into the groups whose elements it reads."""
     node = rewrite.node(n)
-    for k, value in enumerate(node.reads):
-        buffer = buffer_of(value)
-        maker = rewrite.maker(n, buffer)
-        before = None if maker is None else rewrite.nodes[maker]
-        if maker is None or before is None or not isinstance(before.primitive, Grouped):
+    for maker, k in rewrite.makers(n):
+        before = rewrite.node(maker)
+        if not isinstance(before.primitive, Grouped) or not fuses(before):
             continue
-        if not fuses(before) or not rewrite.can_sink(maker, n):
+        if not rewrite.can_sink(maker, n):
             continue
-        again = not rewrite.is_read_by(n, buffer)
+        again = not rewrite.is_read_by(n, buffer_of(node.reads[k]))
         made = with_epilogue(rewrite.device, before, node, k, again=again)
         if made is not None:
             rewrite.join(maker, n, made)

@@ -46,12 +46,11 @@ def _into_groups(rewrite: Rewrite, n: int) -> bool:
     node = rewrite.node(n)
     for buffer in node.read:
         maker = rewrite.maker(n, buffer)
-        before = None if maker is None else rewrite.nodes[maker]
-        if maker is None or before is None:
+        if maker is None:
             continue
         if rewrite.can_sink(maker, n):
             again = not rewrite.is_read_by(n, buffer)
-            made = with_prologue(rewrite.device, before, node, again=again)
+            made = with_prologue(rewrite.device, rewrite.node(maker), node, again=again)
             if made is not None:
                 rewrite.join(maker, n, made)
                 return True
