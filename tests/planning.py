@@ -16,7 +16,8 @@ from clprim.plan.conv.lowering import forward
 from clprim.plan.depthwise.family import GRADIENTS, PLANES
 from clprim.plan.depthwise.problem import Depthwise, depthwise_of
 from clprim.plan.depthwise.weight.code import gradient_of
-from clprim.plan.pointwise.planner import plan_pointwise
+from clprim.plan.pointwise.family import POINTWISE
+from clprim.plan.pointwise.planner import Mapped
 from clprim.plan.product.dense import dense_product
 from clprim.plan.reduction.code import Scaling
 from clprim.plan.reduction.family import dense_reduction
@@ -101,7 +102,8 @@ def map_plan(
     shape = broadcast_shapes("test", [*read, *([out.shape] if out is not None else [])])
     outs = [out] if out is not None else [array(shape, dtype or np.float32)] * results
     types = [scalar_dtype(s, FLOAT) for s in scalars]
-    return plan_pointwise(definition, shape, outs, list(inputs), types, traits, in_place=in_place)
+    what = Mapped(definition, shape, tuple(outs), inputs, tuple(types), in_place)
+    return POINTWISE.plan(what, traits).main
 
 
 def define(expr="y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", **options):

@@ -55,8 +55,6 @@ RUNNING_WELFORD = define(
 
 
 def maps():
-    image, channel = array((2, 3, 20, 20), order=(0, 2, 3, 1)), array((3, 1, 1))
-    yield "pointwise/cpu", map_plan("y0 = x0 * w0 + x1;", *[array((100,))] * 2, scalars=(1.0,))
     yield "pointwise/gpu", map_plan("y0 = x0 + x1;", array((50, 60)), array((60,)), traits=GPU)
     prefetching = dataclasses.replace(CPU, prefetch=True)
     yield "pointwise/streaming", map_plan("y0 = x0 + 1;", array((1 << 24,)), traits=prefetching)
@@ -163,7 +161,6 @@ def maps():
         step = define_pointwise(text, name="momentum", preamble="")
         rows = [[array((n,), d) for d in dtypes] for n in (100, 20_000, 7)]
         yield f"pointwise/{name}", plan_lists(step, rows, (0, 2), [FLOAT], traits)
-    yield "pointwise/periodic", map_plan("y0 = x0 + x1;", image, channel, out=image)
     yield from moves()
 
 
@@ -172,7 +169,6 @@ def moves():
     narrow = dataclasses.replace(CPU, vector_bytes=16)
     picture, last = array((8, 64, 400, 500)), array((8, 64, 400, 500), order=(0, 2, 3, 1))
     pixels = array((8, 40, 50, 3)), array((8, 40, 50, 3), order=(0, 3, 1, 2))
-    yield "pointwise/transpose", map_plan("y0 = x0;", picture, out=last, traits=narrow)
     yield "pointwise/transpose-sum", map_plan("y0 = max(x0, 0) + x1;", last, picture, out=last)
     odd = array((8, 67, 40, 50)), array((8, 67, 40, 50), order=(0, 2, 3, 1))
     yield "pointwise/transpose-whole", map_plan("y0 = x0;", odd[0], out=odd[1], traits=narrow)
@@ -181,7 +177,6 @@ def moves():
         "pointwise/three-rows",
         map_plan("y0 = x0 * w0;", pixels[1], out=pixels[0], scalars=(2.0,)),
     )
-    yield "pointwise/rows", map_plan("y0 = x0 + 1;", image_part())
 
 
 def kernel_sum(expr="y0 = exp(-d * w0) * x2;", **outer):
@@ -208,12 +203,6 @@ WEIGHTED = {
 DISTANCES = define(
     "y0 = max(x0 - x1, x1 - x0);", finalize="y0 = sqrt(reduce_y0);", name="distances"
 )
-
-
-def image_part():
-    """A part of a picture: short rows."""
-    whole = array((64, 64, 64))
-    return dataclasses.replace(whole, shape=(64, 50, 50), offset=4)
 
 
 def reductions():

@@ -15,6 +15,12 @@ class Arguments:
         self.parameters: list[Parameter] = []
         self.arguments: list[Argument] = []
 
+    def copy(self) -> Arguments:
+        """Returns what there is so far, to go on from in another way."""
+        found = Arguments(self.index)
+        found.parameters, found.arguments = [*self.parameters], [*self.arguments]
+        return found
+
     def memory(
         self, type_name: str, name: str, buffer: str = "", *, read_only: bool = True
     ) -> None:

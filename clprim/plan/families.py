@@ -14,6 +14,7 @@ from clprim.plan.fused.family import (
 )
 from clprim.plan.grouped.family import GROUPS
 from clprim.plan.index.family import LINES, PIECES
+from clprim.plan.pointwise.family import POINTWISE
 from clprim.plan.product.family import PRODUCTS
 from clprim.plan.reduction.family import REDUCTIONS
 from clprim.plan.scan.family import SCANS
@@ -26,6 +27,7 @@ FAMILIES: tuple[Family[Any], ...] = (
     WINDOWS,
     PRODUCTS,
     REDUCTIONS,
+    POINTWISE,
     GROUPS,
     SCANS,
     ORDERS,

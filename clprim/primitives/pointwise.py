@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from clprim import dtypes
 from clprim.arrays.array import Array
@@ -14,12 +14,12 @@ from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes, weaken
 from clprim.call.signature import outputs_of
-from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, shorten, titled
 from clprim.gradients.kernels import make, register
 from clprim.language.definition import define_pointwise
 from clprim.plan.kernel import Plan
-from clprim.plan.pointwise.planner import plan_pointwise
+from clprim.plan.pointwise.family import POINTWISE
+from clprim.plan.pointwise.planner import Mapped
 from clprim.plan.strides import (
     Operand,
     broadcast_shapes,
@@ -33,16 +33,6 @@ from clprim.traits import DeviceTraits
 
 if TYPE_CHECKING:
     from clprim.gradients.pointwise import PointwiseGradient
-
-
-class Mapped(NamedTuple):
-    """What a call computes: elements of ``shape``, each by itself."""
-
-    shape: tuple[int, ...]
-    results: tuple[Operand, ...]
-    inputs: tuple[Operand, ...]
-    scalars: tuple[AnyDType, ...]
-    in_place: bool
 
 
 class Pointwise(Strings):
@@ -219,7 +209,8 @@ class Pointwise(Strings):
         scalar_types = weaken(request.numbers, scalar_types, array_dtypes, stored, traits.fp64)
         everything = [*(a.dtype for a in inputs), *stored, *scalar_types]
         dtypes.require_supported(everything, traits, str(target))
-        return Mapped(shape, results, inputs, tuple(scalar_types), in_place)
+        given = self.definition, shape, results, inputs
+        return Mapped(*given, tuple(scalar_types), in_place)
 
     def has_kernels(self, problem: Mapped) -> bool:
         """See `clprim.call.primitive.Primitive.has_kernels`."""
@@ -233,12 +224,7 @@ class Pointwise(Strings):
 
     def plan(self, problem: Mapped, traits: DeviceTraits) -> Plan | None:
         """See `clprim.call.primitive.Primitive.plan`."""
-        shape, results, inputs, scalars, in_place = problem
-        if not math.prod(shape):
-            return None
-        how = scalars, traits
-        kernel = plan_pointwise(self.definition, shape, results, inputs, *how, in_place=in_place)
-        return Plan((kernel,))
+        return POINTWISE.plan(problem, traits) if math.prod(problem.shape) else None
 
 
 register("Pointwise", Pointwise)

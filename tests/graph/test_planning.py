@@ -7,20 +7,19 @@ import clprim as cp
 from clprim import ops
 from clprim.errors import ShapeError
 from clprim.plan.strategy import Family
-from clprim.primitives import pointwise
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
 
 def test_elementwise_nodes_are_planned_when_they_are_joined(device, monkeypatch):
     planned = []
-    plan = pointwise.plan_pointwise
+    plan = Family.plan
 
-    def counted(*args, **options):
-        planned.append(args[0].expr.text)
-        return plan(*args, **options)
+    def counted(family, problem, *rest):
+        planned.append(problem.definition.expr.text)
+        return plan(family, problem, *rest)
 
-    monkeypatch.setattr(pointwise, "plan_pointwise", counted)
+    monkeypatch.setattr(Family, "plan", counted)
     steps = [cp.Pointwise(f"y0 = x0 * {n + 2};") for n in range(4)]
 
     def chain(x):

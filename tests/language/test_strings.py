@@ -9,7 +9,8 @@ import clprim as cp
 from clprim.errors import DefinitionError
 from clprim.language.definition import define_pointwise, define_reduction
 from clprim.language.hints import of_complaint
-from clprim.plan.pointwise.planner import plan_pointwise
+from clprim.plan.pointwise.family import POINTWISE
+from clprim.plan.pointwise.planner import Mapped
 from clprim.plan.strides import Operand, dense_strides
 from clprim.render import render
 from clprim.traits import DeviceTraits
@@ -21,10 +22,8 @@ def printed(expr, preamble=""):
     """The kernel's text for two float vectors, made without a device."""
     definition = define_pointwise(expr, name=None, preamble=preamble)
     operand = Operand((8,), dense_strides((8,), 4, (0,)), 0, np.dtype(np.float32))
-    plan = plan_pointwise(
-        definition, (8,), [operand] * definition.results, [operand] * definition.inputs, [],
-        DeviceTraits(),
-    )  # fmt: skip
+    results, inputs = ((operand,) * n for n in (definition.results, definition.inputs))
+    plan = POINTWISE.plan(Mapped(definition, (8,), results, inputs), DeviceTraits()).main
     return render(plan.template, plan.code)
 
 

@@ -19,6 +19,12 @@ RULED = {
     "gradients of attention": ("fused/attention_gradient",),
     "inverted residual": ("fused/inverted_residual",),
     "lines": ("index/lines",),
+    "pointwise": (
+        "pointwise/transpose",
+        "pointwise/rows",
+        "pointwise/periodic",
+        "pointwise/elements",
+    ),
     "pieces": ("index/pieces",),
     "first": ("sort/select",),
     "order": ("sort/rank", "sort/lines", "sort/count", "sort/group"),

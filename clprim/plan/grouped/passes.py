@@ -19,7 +19,8 @@ from clprim.dtypes import AnyDType
 from clprim.language.grouped_definition import Mapping, Reducing
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import Argument, KernelPlan, Plan, Scalar
-from clprim.plan.pointwise.planner import plan_pointwise
+from clprim.plan.pointwise.family import POINTWISE
+from clprim.plan.pointwise.planner import Mapped
 from clprim.plan.pointwise.schedule import SHORT_ROW
 from clprim.plan.reduction.code import Scaling
 from clprim.plan.reduction.planner import plan_reduction
@@ -146,15 +147,15 @@ class _Planner:
     ) -> None:
         problem = self.problem
         inputs = [*(values[n] for n in part.values), *(self.inputs[n] for n in part.inputs)]
-        scalars = [problem.scalars[n] for n in part.scalars]
-        found = plan_pointwise(
+        scalars = tuple(problem.scalars[n] for n in part.scalars)
+        mapped = Mapped(
             part.definition,
             shape,
-            [r.operand for r in results],
-            [x.operand for x in inputs],
-            [*scalars, problem.value] if part.count else scalars,
-            self.traits,
+            tuple(r.operand for r in results),
+            tuple(x.operand for x in inputs),
+            (*scalars, problem.value) if part.count else scalars,
         )
+        found = POINTWISE.plan(mapped, self.traits).main
         numbers = (*part.scalars, None) if part.count else part.scalars
         self.stages.append(_bound(found, _names(results, inputs), numbers, self.count))
 

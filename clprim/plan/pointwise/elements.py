@@ -14,9 +14,11 @@ from clprim.dtypes import AnyDType, stored_type, value_dtype
 from clprim.language.definition import PointwiseDefinition
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import (
+    BAKED_DIMS,
     KernelPlan,
     LookupCode,
     OperandCode,
+    Plan,
     PositionCode,
     ScalarCode,
     inner_step,
@@ -24,11 +26,14 @@ from clprim.plan.kernel import (
 from clprim.plan.pointwise.code import PointwiseCode
 from clprim.plan.pointwise.lookups import plan_lookups, vector_lanes
 from clprim.plan.pointwise.schedule import (
+    SIZES,
     find_period,
     in_words,
     may_stream,
     vector_width,
+    widest,
 )
+from clprim.plan.pointwise.tiling import Tiling, find_tiling
 from clprim.plan.snippets import (
     Printed,
     index_type,
@@ -194,12 +199,32 @@ class Elements:
         return {"results": tuple(operands[:count]), "inputs": tuple(operands[count:])}
 
     def plan(
-        self, template: str, code: PointwiseCode, work: tuple[int, ...], local: tuple[int, ...]
-    ) -> KernelPlan:
-        """Returns a kernel of this code, with the arguments that were taken."""
+        self,
+        template: str,
+        code: PointwiseCode,
+        given: Arguments,
+        work: tuple[int, ...],
+        local: tuple[int, ...],
+    ) -> Plan:
+        """Returns a kernel of this code and these arguments."""
         flops = self.definition.expr.flops * math.prod(self.shape)
-        given = tuple(self.given.arguments)
-        return KernelPlan(template, code, given, work, local, self.nbytes, flops)
+        arguments = tuple(given.arguments)
+        return Plan((KernelPlan(template, code, arguments, work, local, self.nbytes, flops),))
+
+    @cached_property
+    def tiling(self) -> Tiling | None:
+        """The tile of operands that lie in different orders, if one pays."""
+        value, baked = self.value, len(self.dims) > BAKED_DIMS
+        if self.periodic is not None or value is None or self.lookups or baked:
+            return None
+        return find_tiling(
+            self.dims,
+            len(self.types),
+            len(self.results),
+            vectors=(widest(value, self.traits), self.vector),
+            sizes=(self.types[0].itemsize, SIZES[value]),
+            traits=self.traits,
+        )
 
     @cached_property
     def periodic(self) -> tuple[int, int] | None:

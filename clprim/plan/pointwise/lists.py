@@ -13,9 +13,11 @@ from dataclasses import dataclass, fields
 
 from clprim.dtypes import AnyDType
 from clprim.language.definition import PointwiseDefinition
-from clprim.plan.kernel import Argument, Buffer, KernelPlan, Parameter, Scalar
+from clprim.plan.arguments import Arguments
+from clprim.plan.kernel import KernelPlan
 from clprim.plan.pointwise.code import PointwiseCode
-from clprim.plan.pointwise.planner import ARGUMENT_BYTES, plan_pointwise
+from clprim.plan.pointwise.family import POINTWISE
+from clprim.plan.pointwise.planner import ARGUMENT_BYTES, Mapped
 from clprim.plan.pointwise.schedule import RUN
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
@@ -46,42 +48,40 @@ def plan_lists(
     """Plans one kernel, whose buffers are ``0x0``, ``0x1``, …, ``1x0``, …, by list and array."""
     # The kernel is that of one line, but for where it lies.
     own = len(lists[0]) - shared
-    line = [
+    line = tuple(
         Operand((RUN if n < own else 1,), (a.dtype.itemsize,), 0, a.dtype)
         for n, a in enumerate(lists[0])
-    ]
-    one = plan_pointwise(definition, (RUN,), [line[n] for n in written], line, scalars, traits)
-    code = one.code
+    )
+    results = tuple(line[n] for n in written)
+    one = POINTWISE.plan(Mapped(definition, (RUN,), results, line, tuple(scalars)), traits)
+    code = one.main.code
     assert isinstance(code, PointwiseCode)
     vectors = code.vector > 1
     run = RUN if vectors and traits.is_cpu else code.vector
     group = 1 if run == RUN else min(1024 if traits.is_cpu else 256, traits.max_work_group_size)
-    parameters: list[Parameter] = []
-    arguments: list[Argument] = []
+    found = Arguments("int")
     groups = 0
     for k, arrays in enumerate(lists):
         groups += -(-arrays[0].size // (run * group))
-        numbers = [(f"n{k}", arrays[0].size), (f"end{k}", groups)]
+        starts = {}
         for n, (x, array) in enumerate(zip(code.inputs, arrays, strict=True)):
-            name, read_only = f"x{n}_memory{k}", n not in written
-            parameters.append(Parameter.memory(x.storage, name, read_only=read_only))
-            arguments.append(Buffer(f"{k}x{n}"))
-            numbers.append((f"x{n}_start{k}", array.in_elements(array.offset)))
-        parameters += [Parameter.number("int", name) for name, _ in numbers]
-        arguments += [number for _, number in numbers]
-    for n, w in enumerate(code.scalars):
-        prefix = "arg_" if w.value == "bool" else ""
-        parameters.append(Parameter.number(w.argument, prefix + w.name))
-        arguments.append(Scalar(n))
-    parameters.append(Parameter.number("int", "run"))
-    arguments.append(run)
+            found.memory(x.storage, f"x{n}_memory{k}", f"{k}x{n}", read_only=n not in written)
+            starts[f"x{n}_start{k}"] = array.in_elements(array.offset)
+        found.numbers(**{f"n{k}": arrays[0].size, f"end{k}": groups}, **starts)
+    found.scalars(code.scalars)
+    found.numbers(run=run)
     kept = {f.name: getattr(code, f.name) for f in fields(PointwiseCode)}
-    kept |= {"parameters": tuple(parameters), "constants": (), "index": "int", "streaming": False}
+    kept |= {
+        "parameters": tuple(found.parameters),
+        "constants": (),
+        "index": "int",
+        "streaming": False,
+    }
     elements = sum(arrays[0].size for arrays in lists)
     return KernelPlan(
         template="pointwise/lists",
         code=ListsCode(**kept, lists=len(lists), written=tuple(written)),
-        arguments=tuple(arguments),
+        arguments=tuple(found.arguments),
         global_size=(groups * group,),
         local_size=(group,),
         nbytes=elements * sum(line[n].dtype.itemsize for n in (*range(len(line)), *written)),

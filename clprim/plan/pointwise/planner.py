@@ -12,18 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clprim.dtypes import AnyDType
 from clprim.language.definition import PointwiseDefinition
-from clprim.plan.kernel import (
-    BAKED_DIMS,
-    KernelPlan,
-    OperandCode,
-    round_up,
-    work_group,
-)
+from clprim.plan.arguments import Arguments
+from clprim.plan.kernel import BAKED_DIMS, OperandCode, Plan, round_up, work_group
 from clprim.plan.machine import UNROLL
 from clprim.plan.pointwise.code import PointwiseCode, TileCode
 from clprim.plan.pointwise.elements import Elements
@@ -36,62 +31,57 @@ from clprim.plan.pointwise.schedule import (
     prefetched,
     rows_together,
     run_length,
-    widest,
 )
-from clprim.plan.pointwise.tiling import find_tiling
-from clprim.plan.strides import (
-    Dim,
-    Operand,
-)
+from clprim.plan.strides import Dim, Operand
 from clprim.traits import DeviceTraits
 
 # Bound: of arguments, which OpenCL promises room for.
 ARGUMENT_BYTES = 1024
 
 
-def plan_pointwise(
-    definition: PointwiseDefinition,
-    shape: tuple[int, ...],
-    results: Sequence[Operand],
-    inputs: Sequence[Operand],
-    scalars: Sequence[AnyDType],
-    traits: DeviceTraits,
-    *,
-    in_place: bool = False,
-) -> KernelPlan:
-    """Plans one call."""
-    call = Elements(definition, shape, tuple(results), tuple(inputs), tuple(scalars), traits)
-    return _tiled(call, in_place) or _walked(call, in_place)
+@dataclass(frozen=True)
+class Mapped:
+    """What a call computes: elements of ``shape``, which has some, each by itself."""
+
+    definition: PointwiseDefinition
+    shape: tuple[int, ...]
+    results: tuple[Operand, ...]
+    inputs: tuple[Operand, ...]
+    scalars: tuple[AnyDType, ...] = ()
+    in_place: bool = False  # Whether a result takes the place of an input
+    # What devices' traits make of it
+    found: dict[DeviceTraits, Elements] = field(default_factory=dict, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{'×'.join(map(str, self.shape))} elements"
+
+    def elements(self, traits: DeviceTraits) -> Elements:
+        """Returns what all kernels have in common on a device, which is found once."""
+        if traits not in self.found:
+            given = self.definition, self.shape, self.results, self.inputs, self.scalars
+            self.found[traits] = Elements(*given, traits)
+        return self.found[traits]
 
 
-def _tiled(call: Elements, in_place: bool) -> KernelPlan | None:
-    """Plans tiles for operands that lie in different orders, if these pay."""
-    value, traits = call.value, call.traits
-    if call.periodic is not None or value is None or call.lookups or len(call.dims) > BAKED_DIMS:
-        return None
-    tiling = find_tiling(
-        call.dims,
-        len(call.types),
-        len(call.results),
-        vectors=(widest(value, traits), call.vector),
-        sizes=(call.types[0].itemsize, SIZES[value]),
-        traits=traits,
-    )
-    if tiling is None:
+def plan_tiled(template: str, what: Mapped, traits: DeviceTraits) -> Plan | None:
+    """Plans tiles for operands that lie in different orders; None where others, or none, pay."""
+    call = what.elements(traits)
+    tiling, given = call.tiling, call.given.copy()
+    if tiling is None or tiling.template != template:
         return None
     where = call.dims, call.space.offsets, call.operands, call.types[0], call.reach, traits
     placed = place_tiles(tiling, *where)
-    call.given.numbers(**dict(placed.numbers))
+    given.numbers(**dict(placed.numbers))
     code = TileCode(
         **call.common,
         **call.split(placed.operands),
-        parameters=tuple(call.given.parameters),
+        parameters=tuple(given.parameters),
         outer=placed.outer,
         vector=tiling.vector,
         patterns=1,
         chunk=0,
         peeled=False,
-        streaming=not in_place and call.streams(tiling.vector),
+        streaming=not what.in_place and call.streams(tiling.vector),
         middle=placed.middle,
         tile=tiling.room or tiling.tile,
         result_step=tiling.result_step,
@@ -102,12 +92,16 @@ def _tiled(call: Elements, in_place: bool) -> KernelPlan | None:
         whole=bool(tiling.room),
         ahead=placed.ahead,
     )
-    return call.plan(tiling.template, code, placed.global_size, (1, 1))
+    return call.plan(template, code, given, placed.global_size, (1, 1))
 
 
-def _walked(call: Elements, in_place: bool) -> KernelPlan:
+def plan_walked(template: str, what: Mapped, traits: DeviceTraits) -> Plan | None:
     """Plans one loop, along which runs or vectors are taken, inside of all others."""
-    traits, periodic, operands = call.traits, call.periodic, call.operands
+    # Where operands repeat along memory it is ``pointwise/periodic``, else ``elements``.
+    call, in_place = what.elements(traits), what.in_place
+    periodic, operands, given = call.periodic, call.operands, call.given.copy()
+    if (periodic is None) is (template == "pointwise/periodic"):
+        return None
     inner, outer, vector, patterns = call.dims[-1], call.dims[:-1], call.vector, 1
     if periodic is not None:
         vector, patterns = periodic
@@ -135,7 +129,7 @@ def _walked(call: Elements, in_place: bool) -> KernelPlan:
     numbers += [("pieces", pieces), ("together", together)] if together > 1 else []
     numbers += [("period", call.dims[-1].size)] if periodic is not None else []
     numbers += _strides(call, operands, inner, outer)
-    baked = _pass(call, numbers)
+    baked = _pass(call, given, numbers)
 
     work = (-(-inner.size // run), rows)
     group = 1 if chunk else group_size(inner.size // work[0] * together, vector, traits)
@@ -148,7 +142,7 @@ def _walked(call: Elements, in_place: bool) -> KernelPlan:
     code = PointwiseCode(
         **call.common | {"walks": together > 1, "prefetched": ahead},
         **call.split(operands),
-        parameters=tuple(call.given.parameters),
+        parameters=tuple(given.parameters),
         constants=tuple(numbers) if baked else (),
         outer=len(outer),
         vector=vector,
@@ -157,9 +151,8 @@ def _walked(call: Elements, in_place: bool) -> KernelPlan:
         peeled=streaming and not whole,
         streaming=streaming,
     )
-    template = "pointwise/elements" if periodic is None else "pointwise/periodic"
     sizes = tuple(round_up(w, g) for w, g in zip(work, local, strict=True))
-    return call.plan(template, code, sizes, local)
+    return call.plan(template, code, given, sizes, local)
 
 
 def _strides(
@@ -177,10 +170,10 @@ def _strides(
     return [*found, *((f"size_{axis}", call.shape[axis]) for axis in read), *call.places]
 
 
-def _pass(call: Elements, numbers: Sequence[tuple[str, int]]) -> bool:
+def _pass(call: Elements, given: Arguments, numbers: Sequence[tuple[str, int]]) -> bool:
     """Makes numbers arguments; returns whether they are to be printed, being too many."""
-    room = ARGUMENT_BYTES - 8 * len(call.given.parameters)
+    room = ARGUMENT_BYTES - 8 * len(given.parameters)
     if len(call.dims) > BAKED_DIMS or len(numbers) * SIZES[call.index] > room:
         return True
-    call.given.numbers(**dict(numbers))
+    given.numbers(**dict(numbers))
     return False
