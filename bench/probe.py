@@ -43,19 +43,20 @@ def probe(*what: str, cache: str | None = None) -> dict[str, float]:
     return answer
 
 
-def cold_and_warm(*what: str) -> tuple[dict[str, float], dict[str, float]]:
-    """Return what two processes find, the second with everything on disk.
+def cold_and_warm(*what: str, warm: int = 1) -> list[dict[str, float]]:
+    """Return what processes find, all but the first with everything on disk.
 
     Raises:
-        RuntimeError: The second one built programs.
+        RuntimeError: A later one built programs.
     """
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        cold, warm = (probe(*what, cache=folder) for _ in range(2))
-    if warm["builds"]:
-        raise RuntimeError(f"{' '.join(what)}: {warm['builds']:.0f} programs were not on disk")
-    return cold, warm
+        found = [probe(*what, cache=folder) for _ in range(1 + warm)]
+    built = sum(answer["builds"] for answer in found[1:])
+    if built:
+        raise RuntimeError(f"{' '.join(what)}: {built:.0f} programs were not on disk")
+    return found
 
 
 def _import() -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from functools import partial
 from statistics import median
@@ -17,7 +16,7 @@ from bench.case import Call, Case, Data, Make, Options, Page, into, whole
 from bench.cases.arithmetic import Conv
 from bench.cases.memory import AXPB, axpb
 from bench.peers.arithmetic import CONTENDERS
-from bench.probe import cold_and_warm, probe  # noqa: F401
+from bench.probe import cold_and_warm, probe
 from clprim.tune.networks import Layer
 
 _CONV = Conv(Layer(16, 16, 3, 8, padding=1), 1, "channels_last", "forward")
@@ -107,29 +106,17 @@ def launch_cases(args: Options) -> list[Case]:
 
 
 def new_processes(args: Options) -> list[tuple[str, list[str], list[list[str]]]]:
-    """Time the import and the first calls in new processes.
-
-    Raises:
-        RuntimeError: A program was built although the cache was warm.
-    """
-    runs = 1 + (_QUICK_PROCESSES if args.quick else _PROCESSES)  # the first one finds cold caches
-    rows: list[list[str]] = []
-
-    def add(title: str, seconds: list[float]) -> None:
-        rows.append([title, f"{median(seconds):.3f}", f"{min(seconds):.3f}"])
-
-    with tempfile.TemporaryDirectory() as cache:
-        imports = [probe("import", cache=cache)["call"] for _ in range(runs)]
-        add("import clprim", imports[1:])
-        listings = []
-        for kind in ("pointwise", "reduction"):
-            cold, *warm = (probe(kind, cache=cache) for _ in range(runs))
-            if any(answer["builds"] for answer in warm):
-                raise RuntimeError(f"{kind}: built a program although the cache was warm")
-            listings += [answer["listing"] for answer in warm]
-            add(f"first {kind} call, warm disk cache", [answer["call"] for answer in warm])
-            add(f"first {kind} call, cold disk cache", [cold["call"]])
-        add("listing platforms and devices (OpenCL)", listings)
+    """Time the import and the first calls in new processes; the first one finds cold caches."""
+    runs = _QUICK_PROCESSES if args.quick else _PROCESSES
+    imports = [probe("import")["call"] for _ in range(1 + runs)][1:]
+    timed, listings = {"import clprim": imports}, []
+    for kind in ("pointwise", "reduction"):
+        cold, *warm = cold_and_warm(kind, warm=runs)
+        listings += [answer["listing"] for answer in warm]
+        timed[f"first {kind} call, warm disk cache"] = [answer["call"] for answer in warm]
+        timed[f"first {kind} call, cold disk cache"] = [cold["call"]]
+    timed["listing platforms and devices (OpenCL)"] = listings
+    rows = [[title, f"{median(s):.3f}", f"{min(s):.3f}"] for title, s in timed.items()]
     return [("A new process (seconds)", ["", "median", "least"], rows)]
 
 
