@@ -12,7 +12,7 @@ import numpy as np
 import pyopencl as cl
 
 import clprim as cp
-from bench.case import Call, Case, Data, Make, Options, Page, into, whole
+from bench.case import Call, Case, Data, Make, Options, Page, into, marked, whole
 from bench.cases.arithmetic import Conv
 from bench.cases.memory import AXPB, axpb
 from bench.peers.arithmetic import CONTENDERS
@@ -51,17 +51,7 @@ def bare_enqueue(call: Callable[[], Any]) -> Call:
 
 def _bare(make: Callable[[Any], Call]) -> Make:
     """The enqueue of another contender, whose event is no result."""
-
-    def made(data: Data) -> Call:
-        bare = bare_enqueue(make(data))
-
-        def call() -> Any:
-            return bare()
-
-        call.differs = True  # type: ignore[attr-defined]
-        return call
-
-    return made
+    return lambda data: marked(bare_enqueue(make(data)), differs=True)
 
 
 def _into(data: Data) -> Call:

@@ -20,6 +20,7 @@ from bench.case import (
     Shape,
     elements,
     into,
+    marked,
     times,
     whole,
 )
@@ -167,13 +168,7 @@ def _moments(shape: Shape, memory_format: str) -> Case:
         """Mean and variance instead: what the sums are wanted for."""
         import torch
 
-        (x,) = data.torch
-
-        def call() -> Any:
-            return torch.var_mean(x, dim=axes)
-
-        call.differs = True  # type: ignore[attr-defined]
-        return call
+        return marked(partial(torch.var_mean, *data.torch, dim=axes), differs=True)
 
     operator = cp.Reduction("y0 = x0; y1 = x0 * x0;", **_TWO)
     makers: dict[str, Make] = {

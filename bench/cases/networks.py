@@ -97,9 +97,8 @@ class Net:
         return {"x": self.given.contiguous().numpy()}
 
 
-def _on_device(net: Any, data: Net) -> Call:
+def _on_device(net: Any, given: Any) -> Call:
     """What runs a network on the device, and waits, as a user does."""
-    given = data.here
 
     def call() -> Any:
         found = net(given)
@@ -125,7 +124,7 @@ def fused(data: Net) -> Call:
     """As users are told to run a network."""
     import clprim.torch
 
-    return _on_device(clprim.torch.fuse(data.on_device), data)
+    return _on_device(clprim.torch.fuse(data.on_device), data.here)
 
 
 def compiled(data: Net) -> Call:
@@ -134,7 +133,7 @@ def compiled(data: Net) -> Call:
 
     torch._dynamo.reset()
     told: dict[str, Any] = {"options": {"freeze": True}, "dynamic": False}
-    return _on_device(torch.compile(data.on_device, backend="clprim", **told), data)
+    return _on_device(torch.compile(data.on_device, backend="clprim", **told), data.here)
 
 
 def eager(data: Net) -> Call:
@@ -191,7 +190,7 @@ def _costs(starts: Sequence[str], data: Net, call: Call) -> dict[str, str]:
 
 def _inference(name: str, batch: int, own: Make, peers: Sequence[str], starts: bool) -> Case:
     makers: dict[str, Make] = {
-        "clprim, call by call": lambda data: _on_device(data.on_device, data),
+        "clprim, call by call": lambda data: _on_device(data.on_device, data.here),
         "PyTorch": eager,
         "inductor": inductor,
         "onnxruntime": lambda data: bound(data.onnx, data.inputs),
@@ -385,15 +384,8 @@ def loaded(data: Imported) -> Call:
     """The model with inputs and outputs on the device."""
     import clprim.onnx
 
-    net = clprim.onnx.load(data.onnx)
     given = {n: cp.asarray(v) if v.ndim else v for n, v in data.inputs.items()}
-
-    def call() -> Any:
-        found = net(given)
-        cp.synchronize()
-        return found
-
-    return call
+    return _on_device(clprim.onnx.load(data.onnx), given)
 
 
 def _imported_costs(starts: bool, data: Imported, call: Call) -> dict[str, str]:

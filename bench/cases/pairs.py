@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import clprim as cp
-from bench.case import Call, Case, Data, Make, Options, Page, normal
+from bench.case import Call, Case, Data, Make, Options, Page, marked, normal
 from clprim import ops
 
 GAUSS = "exp(-d2 * w0)"
@@ -54,21 +54,6 @@ def _distances(p: float, data: Data) -> Call:
     return partial(torch.cdist, *data.torch, p)
 
 
-def _unlike(make: Callable[[Data], Call]) -> Make:
-    """A contender that computes something else of the same size."""
-
-    def made(data: Data) -> Call:
-        call = make(data)
-
-        def run() -> Any:
-            return call()
-
-        run.differs = True  # type: ignore[attr-defined]
-        return run
-
-    return made
-
-
 def _products(quick: bool) -> Iterator[Case]:
     """Products of strings beside our own of numbers, and PyTorch's distances."""
     shapes = [(64, 64, 48)] if quick else [(512, 512, 512), (1024, 1024, 128), (2048, 2048, 128)]
@@ -80,10 +65,10 @@ def _products(quick: bool) -> Iterator[Case]:
                 operator = cp.Reduction(told[0], init=told[1], step=told[2])
                 return partial(operator, x[:, None], y[None], axis=2)
 
-            def product(data: Data) -> Call:
-                return partial(ops.matmul, *data.device, transpose_b=True)
+            def product(data: Data) -> Call:  # something else of the same size
+                return marked(partial(ops.matmul, *data.device, transpose_b=True), differs=True)
 
-            makers: dict[str, Make] = {"clprim": own, "our matmul": _unlike(product)}
+            makers: dict[str, Make] = {"clprim": own, "our matmul": product}
             if name == "L1":
                 makers["PyTorch"] = partial(_distances, 1.0)
             title = f"{name}, {m} × {n} × {k}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from bench.case import Call, Data, into
+from bench.case import Call, Data, into, marked
 from bench.peers import clblast, onnx_runtime, tiny_grad
 from clprim import ops
 from clprim.tune.networks import ACTIVATIONS
@@ -231,13 +231,7 @@ def _on_gpu(make: Callable[..., Call]) -> Callable[[Any, Data], Call]:
 
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         torch.backends.cudnn.benchmark = True
-        call = make(job, data, "cuda")
-
-        def run() -> Any:
-            return call()
-
-        run.finish = torch.cuda.synchronize  # type: ignore[attr-defined]
-        return run
+        return marked(make(job, data, "cuda"), finish=torch.cuda.synchronize)
 
     return prepare
 

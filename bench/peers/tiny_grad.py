@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import clprim as cp
-from bench.case import Call, Data
+from bench.case import Call, Data, marked
 
 
 @cache
@@ -40,11 +40,7 @@ def _jit(compute: Callable[..., Any], data: Data) -> Call:
     for _ in range(2):  # the first call compiles, the second one records
         jitted(*tensors)
 
-    def call() -> Any:
-        return jitted(*tensors)
-
-    call.finish = _runtime().synchronize  # type: ignore[attr-defined]
-    return call
+    return marked(partial(jitted, *tensors), finish=_runtime().synchronize)
 
 
 def gemm(job: Any, data: Data) -> Call:

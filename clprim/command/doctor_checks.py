@@ -307,7 +307,7 @@ def _products() -> Iterator[Row]:
         for form, strategy in itertools.product(("NN", "NT", "TN", "TT"), _strategies()):
             left, right = form[0] == "T", form[1] == "T"
             shapes = (k, m) if left else (m, k), (n, k) if right else (k, n)
-            how = {"transpose_a": left, "transpose_b": right, "algorithm": strategy}
+            how: dict[str, Any] = {"transpose_a": left, "transpose_b": right, "algorithm": strategy}
             yield Row(
                 f"{form} {m}×{k}×{n}, {strategy}", shapes, partial(ops.matmul, **how),
                 lambda a, b, t=left, u=right: (a.T if t else a) @ (b.T if u else b),
