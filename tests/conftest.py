@@ -125,7 +125,7 @@ def _not_their_turn(items):
     """The cases of the first device that leave their turn to others, where parameters cross.
 
     Of a product of two parameters or more, the planned-for devices of `TRAITS` among them, a run
-    takes a half or a third, and a half of many cases of one (`of_other_turns`). What runs as
+    takes a half or a third, and of many cases of one as well (`of_other_turns`). What runs as
     users have it in all cases, what is refused, and some folders are left whole.
     """
     turn = os.environ[_TURN]

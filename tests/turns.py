@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
-_MANY = 6
+_SEVERAL, _MANY = 6, 12
 
 
 def of_other_turns(
@@ -14,8 +14,8 @@ def of_other_turns(
 
     Of two parameters with three values or more a turn has every third case, else every second:
     those whose positions add up to its number, and every value of every parameter is met in every
-    turn. Of one parameter with six values or more it has every second. Of six turns in a row each
-    case has one.
+    turn. Of one parameter with six values or more it has every second, of twelve every third. Of
+    six turns in a row each case has one.
 
     Args:
         family: The cases, each with its value of every parameter.
@@ -32,7 +32,7 @@ def of_other_turns(
     ]
     *_, second, first = 1, 1, *sorted(map(len, positions))
     if second == 1:
-        turns = 2 if first >= _MANY else 1
+        turns = 1 + (first >= _SEVERAL) + (first >= _MANY)
         yield from (case for n, (case, _) in enumerate(family) if (n + turn) % turns)
         return
     turns = min(second, 3)
