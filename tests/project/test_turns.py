@@ -40,7 +40,6 @@ def test_of_many_cases_of_one_parameter_some_have_a_turn():
     assert [case for case, _ in kept(family, 0)] == [(0, n) for n in range(0, 9, 2)]
     assert [case for case, _ in kept(family, 1)] == [(0, n) for n in range(1, 9, 2)]
     assert [case for case, _ in kept(crossed(1, 12), 1)] == [(0, n) for n in range(2, 12, 3)]
-    assert kept(crossed(1, 5), 0) == crossed(1, 5)
 
 
 def test_a_part_of_a_product_misses_no_value_either():
