@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from clprim.ops.conv.forward import *
     from clprim.ops.conv.gradient import *
     from clprim.ops.conv.inverted_residual import *
-    from clprim.ops.conv.ranks import *
     from clprim.ops.elementwise.binary import *
     from clprim.ops.elementwise.choices import *
     from clprim.ops.elementwise.closeness import *

@@ -236,7 +236,7 @@ def check_arguments(namespace: MutableMapping[str, Any], names: Iterable[str]) -
     """
     for name in names:
         function = namespace[name]
-        if not inspect.isfunction(function):
+        if not inspect.isfunction(function) or hasattr(function, "checked"):
             continue
         namespace[name] = checked(function)
         home, own = sys.modules[function.__module__], function.__name__

@@ -8,15 +8,21 @@ from typing import Any
 
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.memory import operand_of
+from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.primitive import Target
 from clprim.dtypes import AnyDType, is_integer
-from clprim.errors import ShapeError, quoted
-from clprim.ops.conv.windows import Padding, Pair, Windows, windows
-from clprim.ops.product.arguments import check_bias
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.ops.conv.settings import Settings
+from clprim.ops.product.arguments import check_bias, check_operands
+from clprim.ops.shared.arguments import is_array
+from clprim.ops.shared.windows import axes
+from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.pixels import Shuffle
+from clprim.plan.conv.problem import Axis
 from clprim.plan.epilogue import Epilogue, Read
 from clprim.plan.place import Place
 from clprim.plan.strides import Operand, dense_strides
+from clprim.runtime.device import current_device
 
 Shape4 = tuple[int, ...]  # of 4 sizes
 
@@ -85,6 +91,7 @@ def check_shapes(
 
 def check_transposed(what: str, x: Sequence[int], w: Sequence[int], groups: int) -> None:
     """Refuses shapes that have no transposed convolution."""
+    check_groups(what, groups)
     if x[1] != w[0] or x[1] % groups:
         raise ShapeError(
             f"{what}: x of shape {tuple(x)} and w of shape {tuple(w)} with groups={groups}: "
@@ -92,27 +99,54 @@ def check_transposed(what: str, x: Sequence[int], w: Sequence[int], groups: int)
         )
 
 
-def checked_windows(
+def checked_axes(
     what: str,
-    x: Shape4,
-    w: Shape4,
+    x: Sequence[int],
+    w: Sequence[int],
     grad: Sequence[int],
-    stride: Pair,
-    padding: Padding,
-    dilation: Pair,
-    groups: int,
+    told: Settings,
     shuffle: Shuffle | None = None,
-) -> Windows:
+) -> tuple[Axis, ...]:
     """Returns the windows of a convolution whose result has the gradient ``grad``."""
-    check_rank(what, "grad", grad)
-    check_shapes(what, x, w, groups)
-    found = windows(what, x[2:], w[2:], stride=stride, padding=padding, dilation=dilation)
-    expected = (x[0], w[0], found.y.windows, found.x.windows)
+    check_rank(what, "grad", grad, len(x))
+    check_shapes(what, x, w, told.groups, len(x))
+    found = axes(what, x[2:], w[2:], told.stride, told.padding, told.dilation)
+    expected = (x[0], w[0], *(axis.windows for axis in found))
     if shuffle is not None:
         expected = shuffle.result(expected)
     if tuple(grad) != expected:
         raise ShapeError(f"{what}: grad has shape {tuple(grad)}, expected {expected}")
     return found
+
+
+def check_shuffle(what: str, block: Any, mode: Any) -> None:
+    """Raises unless the block size and the order of channels are known ones."""
+    if mode not in ("DCR", "CRD"):
+        raise DefinitionError(f"{what}: mode={quoted(mode)} is unknown; expected 'DCR' or 'CRD'")
+    if block is None:
+        return
+    if not is_integer(block):
+        raise DTypeError(f"{what}: depth_to_space={quoted(block)}: expected an integer")
+    if block < 1:
+        raise ShapeError(f"{what}: depth_to_space={quoted(block)}: expected at least 1")
+
+
+def shuffle_of(
+    what: str, block: Any, mode: Any, outputs: int, groups: int, *, last: bool
+) -> Shuffle | None:
+    """Returns how outputs become pixels, or None where they stay what they are."""
+    if block is None:
+        return None
+    if outputs % block**2:
+        raise ShapeError(
+            f"{what}: {outputs} outputs are not a multiple of depth_to_space² = {block**2}"
+        )
+    if block == 1:
+        return None
+    order = "cij" if mode == "CRD" else "ijc"
+    if groups == 1:
+        order = "ijc" if last else "cij"
+    return Shuffle(int(block), mode, outputs // block**2, order)
 
 
 def place_of(name: str, array: Any) -> Place:
@@ -143,3 +177,60 @@ def result_of(
     """Returns where the result lies: in ``out``, or in a new array."""
     found = out or Operand(shape, dense_strides(shape, dtype.itemsize, order), 0, dtype)
     return place_of(name, found), found
+
+
+def operands_of(
+    what: str, ndim: int, label: str, x: Any, w: Any, algorithm: str
+) -> tuple[Any, Any, bool]:
+    """Returns the array as a batch, the weight without what is packed, and whether it was one."""
+    matrix = matrix_of(w)
+    CONVOLUTIONS.check(what, algorithm)
+    check_operands(what, current_device(), **{label: x}, w=matrix)
+    single = x.ndim == ndim + 1
+    return batched(x) if single else x, matrix, single
+
+
+# --- rows as images one pixel high ----------------------------------------------------------------
+
+
+def across(axis: Axis) -> tuple[tuple[int, ...], ...]:
+    """Returns stride, padding and dilation of images one pixel high."""
+    return (1, axis.stride), (0, 0, axis.before, axis.after), (1, axis.dilation)
+
+
+def axes_of(single: bool) -> tuple[int, ...]:
+    """Returns which axes of the images are those that the epilogue counts."""
+    return (1, 3) if single else (0, 1, 3)
+
+
+def as_images(array: Any) -> Any:
+    """Returns an array of rows, or a weight for them, as one of images."""
+    if isinstance(array, PackedWeight):
+        return PackedWeight(as_images(array.array), array)
+    if not hasattr(array, "strides") or not hasattr(array, "base_data"):
+        return array  # who takes it says what is wrong with it
+    shape, strides = list(array.shape), list(array.strides)
+    shape.insert(-1, 1)
+    strides.insert(-1, strides[-1] * shape[-1])
+    return view_of(array, tuple(shape), tuple(strides), array.offset)
+
+
+def all_as_images(args: Any) -> tuple[Any, ...]:
+    """Returns what an epilogue reads: arrays of rows as such of images."""
+    given = args if isinstance(args, tuple | list) else (args,)
+    return tuple(as_images(a) if is_array(a) and a.ndim >= 2 else a for a in given)
+
+
+def out_as_images(what: str, out: Any, single: bool) -> Any:
+    """Returns ``out=``, if there is one, as an array of images."""
+    if out is None:
+        return None
+    check_operands(what, current_device(), out=out)
+    check_rank(what, "out=", out.shape, 2 if single else 3)
+    return as_images(batched(out) if single else out)
+
+
+def as_rows(y: Any, single: bool) -> Any:
+    """The other way round, of a result."""
+    y = view_of(y, (*y.shape[:2], y.shape[3]), (*y.strides[:2], y.strides[3]), y.offset)
+    return unbatched(y) if single else y

@@ -11,11 +11,12 @@ from clprim.arrays.array import Array
 from clprim.errors import ShapeError
 from clprim.graph.repeat import repeatable
 from clprim.ops.elementwise.binary import add
-from clprim.ops.pool.windows import Borders, Numbers, numbers, sliding
+from clprim.ops.pool.sliding import Windows, sliding
 from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, check_shape
 from clprim.ops.shared.strings import kernel
+from clprim.ops.shared.windows import Numbers
 
 
 @operator(
@@ -65,11 +66,7 @@ def deform_conv2d(
                 f"{what}: {label} has shape {array.shape}, x {x.shape}: expected 4 dimensions"
             )
     (batch, channels, *sizes), (outputs, each, kh, kw) = x.shape, weight.shape
-    borders: Borders = padding
-    if not isinstance(padding, int) and len(padding) == 4:
-        pads = numbers(what, "padding", padding, 4, 0)
-        borders = pads[:2], pads[2:]
-    w = sliding(what, tuple(sizes), (kh, kw), dilation, borders, stride, free=True)
+    w = sliding(what, sizes, (kh, kw), dilation, padding, stride, free=True)
     oh, ow = w.outputs
     taps, shares = kh * kw, offset.shape[1] // (2 * kh * kw)
     groups = channels // max(each, 1)
@@ -83,11 +80,23 @@ def deform_conv2d(
         )
     if mask is not None:
         check_shape(what, "mask", mask, (batch, shares * taps, oh, ow))
+    arrays = [x, offset] if mask is None else [x, offset, mask]
+    settings = (*w.numbers, np.int32(channels // shares))
+    shape = (batch, channels, *w.kernel, *w.outputs)
+    columns = kernel(_columns(w, mask is not None), what, dtype)(*arrays, *settings, shape=shape)
+    columns = columns.reshape((batch, groups, each * taps, oh * ow))
+    rows = weight.reshape((1, groups, outputs // groups, math.prod(weight.shape[1:])))
+    found = matmul(rows, columns).reshape((batch, outputs, oh, ow))
+    return found if bias is None else add(found, bias.reshape((1, -1, 1, 1)))
+
+
+def _columns(w: Windows, masked: bool) -> str:
+    """The string of what each tap of each window reads."""
     # Taps of a group of channels follow each other, with two offsets each.
     tap = "(g * size(2) + coord(2)) * size(3) + coord(3)"
-    by = f" * at_x2(coord(0), {tap}, coord(4), coord(5))" if mask is not None else ""
+    by = f" * at_x2(coord(0), {tap}, coord(4), coord(5))" if masked else ""
     lines = "\n".join(w.declared())
-    text = f"""
+    return f"""
         {lines}
         const long g = coord(1) / w{len(w.numbers)}, place = ({tap}) * 2;
         typeof_y0 y = coord(4) * stride0 - before0 + coord(2) * apart0
@@ -104,11 +113,3 @@ def deform_conv2d(
                     sum += (i ? fy : 1 - fy) * (j ? fx : 1 - fx) * at_x0(coord(0), coord(1), r, q);
             }}
         y0 = sum{by};"""
-    arrays = [x, offset] if mask is None else [x, offset, mask]
-    settings = (*w.numbers, np.int32(channels // shares))
-    shape = (batch, channels, *w.kernel, *w.outputs)
-    columns = kernel(text, what, dtype)(*arrays, *settings, shape=shape)
-    columns = columns.reshape((batch, groups, each * taps, oh * ow))
-    rows = weight.reshape((1, groups, outputs // groups, math.prod(weight.shape[1:])))
-    found = matmul(rows, columns).reshape((batch, outputs, oh, ow))
-    return found if bias is None else add(found, bias.reshape((1, -1, 1, 1)))

@@ -21,11 +21,12 @@ from clprim.ops.conv.arguments import (
     placed,
     result_of,
 )
-from clprim.ops.conv.windows import Pair, Windows, whole_numbers, windows
+from clprim.ops.conv.problem import FORWARD
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.shared.epilogue import check_epilogue
+from clprim.ops.shared.windows import Numbers, axes, numbers
 from clprim.plan.conv.lowering import forward
-from clprim.plan.conv.problem import Convolution
+from clprim.plan.conv.problem import Axis, Convolution
 from clprim.plan.depthwise.problem import depthwise_of
 from clprim.plan.epilogue import Epilogue, Read
 from clprim.plan.fused.family import RESIDUALS
@@ -56,15 +57,15 @@ class _Problem:
     result: Operand
     middle: Shape4
     after: Shape4
-    found: Windows
+    found: tuple[Axis, ...]
     added: bool
     stages: _Stages
     read: Epilogue[Read]
 
 
-def adds(x: Sequence[int], y: Sequence[int], stride: Pair) -> bool:
+def adds(x: Sequence[int], y: Sequence[int], stride: Numbers) -> bool:
     """Whether a block can add its input to its result, by their shapes."""
-    steps = whole_numbers(_WHAT, "stride", stride, 1, (1, 2))
+    steps = numbers(_WHAT, "stride", stride, 2, 1)
     return tuple(x) == tuple(y) and set(steps) == {1}
 
 
@@ -131,15 +132,9 @@ class _Block(Primitive):
                 f"{_WHAT}: w_depthwise of shape {taps.shape}, expected one kernel for each of "
                 f"{middle[1]} channels"
             )
-        found = windows(
-            _WHAT,
-            x.shape[2:],
-            taps.shape[2:],
-            stride=told.stride,
-            padding=told.padding,
-            dilation=told.dilation,
-        )
-        after = (*middle[:2], found.y.windows, found.x.windows)
+        steps = told.stride, told.padding, told.dilation
+        found = axes(_WHAT, x.shape[2:], taps.shape[2:], *steps)
+        after = (*middle[:2], *(axis.windows for axis in found))
         shape = after
         if project is not None:
             check_shapes(f"{_WHAT}, w_project", after, project.shape, 1)
@@ -235,22 +230,24 @@ def _block(problem: _Problem) -> InvertedResidual:
     x, (expand, taps, project), stages = problem.x, problem.weights, problem.stages
     value = stages.values[-1]
     wide, narrow = (_never_there(size, value) for size in (problem.middle, problem.after))
-    pixels = windows(_WHAT, x.shape[2:], (1, 1), stride=1, padding=0, dilation=1)
-    last = windows(_WHAT, problem.after[2:], (1, 1), stride=1, padding=0, dilation=1)
+    pixels = axes(_WHAT, x.shape[2:], (1, 1), 1, 0, 1)
+    last = axes(_WHAT, problem.after[2:], (1, 1), 1, 0, 1)
 
-    def product(source: Place, w: Operand, axes: Windows, result: Place, n: int) -> Convolution:
+    def product(
+        source: Place, w: Operand, along: tuple[Axis, ...], result: Place, n: int
+    ) -> Convolution:
         """The convolution number ``n``; the last one is the third."""
         images, channels, outputs = x.shape[0], w.shape[1], w.shape[0]
         first = 0 if expand is not None else 1
         return Convolution(
-            name="conv2d",
+            name=FORWARD,
             direction="forward",
             images=images,
             channels=outputs if n == 1 else channels,
             outputs=outputs,
             groups=outputs if n == 1 else 1,
-            rows=axes.y,
-            columns=axes.x,
+            rows=along[0],
+            columns=along[1],
             value=value,
             x=source,
             w=place_of("w", w),

@@ -2,57 +2,47 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from clprim.arrays.array import Array
-from clprim.arrays.formats import order_like
-from clprim.call.forms import register_form
-from clprim.call.primitive import Request, Target
+from clprim.arrays.array import Array, new_dense
 from clprim.errors import ShapeError
 from clprim.ops.conv.arguments import (
+    across,
+    as_images,
+    as_rows,
     batched,
     check_rank,
-    checked_windows,
+    check_shuffle,
+    checked_axes,
     given_shape,
-    place_of,
-    result_of,
+    operands_of,
+    out_as_images,
     unbatched,
     unbatched_gradient,
 )
-from clprim.ops.conv.pixels import check_shuffle, shuffle_of
+from clprim.ops.conv.problem import to_input, to_weight
 from clprim.ops.conv.settings import Settings
-from clprim.ops.conv.windows import Padding, Pair
+from clprim.ops.conv.volumes import Told, correlate, spread, volumes
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.registry import operator
 from clprim.ops.shape.pixels import space_to_depth
 from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.ranks import Convolved, ShuffledBack, Windowed, of_rank, rank_of
+from clprim.ops.shared.sums import SUM
 from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
-from clprim.plan.conv.problem import Convolution
-from clprim.plan.epilogue import Epilogue
-from clprim.plan.strides import is_channels_last
-from clprim.primitives.product import Contracted, ContractionPrimitive, contract
-from clprim.primitives.reduction import Reduction
+from clprim.plan.conv.problem import Axis
+from clprim.primitives.product import ContractionPrimitive, contract
 from clprim.runtime.device import current_device
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-@operator(sample="x.shape, empty((2, 3, 3, 3)), empty((0, 2, 2, 2))")
-def conv2d_input(
-    input_shape: Sequence[int],
-    w: Any,
-    grad: Any,
-    *,
-    stride: Pair = 1,
-    padding: Padding = 0,
-    dilation: Pair = 1,
-    groups: int = 1,
-    depth_to_space: int | None = None,
-    mode: str = "CRD",
-    out: Any = None,
-    beta: float = 0,
-    algorithm: str = "auto",
+
+def _conv2d_input(
+    what: str, input_shape: Sequence[int], w: Any, grad: Any, **settings: Unpack[ShuffledBack]
 ) -> Array:
     """Returns the gradient of `conv2d` in its input.
 
@@ -88,69 +78,25 @@ def conv2d_input(
                  [1., 2., 1.]]]], dtype=float32)
     """
     single = unbatched_gradient(input_shape, grad, 3)
-    what, shape = "conv2d_input", (1, *input_shape) if single else input_shape
-    grad = _small(what, batched(grad) if single else grad, depth_to_space, mode)
-    told = Settings(stride, padding, dilation, groups, 0, shape, algorithm=algorithm)
-    out_ = batched(out) if single else out
-    dx = contract(input_primitive(what), grad, w, (), told, told.key, out=out_, beta=beta)
+    shape = (1, *input_shape) if single else input_shape
+    block, mode, out = settings["depth_to_space"], settings["mode"], settings["out"]
+    grad = _small(what, batched(grad) if single else grad, block, mode)
+    told = _told(settings, shape)
+    given = grad, w, (), told, told.key
+    place = batched(out) if single else out
+    dx = contract(to_input(what), *given, out=place, beta=settings["beta"])
     return out if out is not None else unbatched(dx) if single else dx
 
 
-@lru_cache(maxsize=16)
-def input_primitive(what: str) -> ContractionPrimitive:
-    """Returns what computes the gradient in the input, of images and of rows as such."""
-
-    def lower(request: Request, target: Target) -> Contracted:
-        told: Settings = request.options
-        (grad, w), beta = request.operands, request.numbers[0]
-        out = request.outs[0] if request.outs else None
-        CONVOLUTIONS.check(what, told.algorithm)
-        check_operands(what, target, w=w, grad=grad)
-        shape = given_shape(what, "input_shape", told.shape)
-        found = checked_windows(what, shape, w.shape, grad.shape, *told[:4])
-        dtype, value = product_dtypes(what, target, grad.dtype, w.dtype)
-        check_result(what, out, target, shape, dtype, inputs=(grad, w), extras=(), beta=beta)
-        x, result = result_of("x", out, shape, dtype, order_like(grad))
-        problem = Convolution(
-            name=what,
-            direction="input",
-            images=shape[0],
-            channels=shape[1],
-            outputs=w.shape[0],
-            groups=told.groups,
-            rows=found.y,
-            columns=found.x,
-            value=value,
-            x=x,
-            w=place_of("w", w),
-            y=place_of("y", grad),
-            epilogue=Epilogue(beta=bool(beta)),
-            error=current_options().convolution_error,
-            kept="w" in request.kept,
-        )
-        return Contracted(CONVOLUTIONS, (problem,) if result.size else (), result, told.algorithm)
-
-    return ContractionPrimitive(what, lambda _: ("grad", "w"), lower, "conv_input")
+conv2d_input = of_rank(
+    _conv2d_input,
+    "conv2d_input",
+    sample="x.shape, empty((2, 3, 3, 3)), empty((0, 2, 2, 2))",
+)
 
 
-register_form("conv_input", input_primitive, Settings)
-
-
-@operator(sample="x, (2, 3, 3, 3), empty((0, 2, 2, 2))")
-def conv2d_weight(
-    x: Any,
-    weight_shape: Sequence[int],
-    grad: Any,
-    *,
-    stride: Pair = 1,
-    padding: Padding = 0,
-    dilation: Pair = 1,
-    groups: int = 1,
-    depth_to_space: int | None = None,
-    mode: str = "CRD",
-    out: Any = None,
-    beta: float = 0,
-    algorithm: str = "auto",
+def _conv2d_weight(
+    what: str, x: Any, weight_shape: Sequence[int], grad: Any, **settings: Unpack[ShuffledBack]
 ) -> Array:
     """Returns the gradient of `conv2d` in its weight.
 
@@ -184,58 +130,107 @@ def conv2d_weight(
         array([[[[ 8., 12.],
                  [20., 24.]]]], dtype=float32)
     """
-    single = getattr(x, "ndim", 0) == 3 and getattr(grad, "ndim", 0) == 3
-    if single:
+    if getattr(x, "ndim", 0) == 3 and getattr(grad, "ndim", 0) == 3:
         x, grad = batched(x), batched(grad)
-    how = depth_to_space, mode, algorithm
-    told = Settings(stride, padding, dilation, groups, 0, weight_shape, *how)
+    told = _told(settings, weight_shape, settings["depth_to_space"], settings["mode"])
     given = x, grad, (), told, told.key
-    dw: Array = contract(weight_primitive("conv2d_weight"), *given, out=out, beta=beta)
-    return dw
+    return contract(to_weight(what), *given, out=settings["out"], beta=settings["beta"])
 
 
-@lru_cache(maxsize=16)
-def weight_primitive(what: str) -> ContractionPrimitive:
-    """Returns what computes the gradient in the weight, of images and of rows as such."""
-
-    def lower(request: Request, target: Target) -> Contracted:
-        told: Settings = request.options
-        (x, grad), beta = request.operands, request.numbers[0]
-        out = request.outs[0] if request.outs else None
-        CONVOLUTIONS.check(what, told.algorithm)
-        check_operands(what, target, x=x, grad=grad)
-        shape = given_shape(what, "weight_shape", told.shape)
-        check_rank(what, "grad", grad.shape)
-        last = is_channels_last(grad.shape, grad.strides)
-        how = told.depth_to_space, told.mode, shape[0], told.groups
-        shuffle = shuffle_of(what, *how, last=last)
-        found = checked_windows(what, x.shape, shape, grad.shape, *told[:4], shuffle)
-        dtype, value = product_dtypes(what, target, x.dtype, grad.dtype)
-        check_result(what, out, target, shape, dtype, inputs=(x, grad), extras=(), beta=beta)
-        w, result = result_of("w", out, shape, dtype, range(4))
-        problem = Convolution(
-            name=what,
-            direction="weight",
-            images=x.shape[0],
-            channels=x.shape[1],
-            outputs=shape[0],
-            groups=told.groups,
-            rows=found.y,
-            columns=found.x,
-            value=value,
-            x=place_of("x", x),
-            w=w,
-            y=place_of("y", grad),
-            epilogue=Epilogue(beta=bool(beta)),
-            error=current_options().convolution_error,
-            shuffle=shuffle,
-        )
-        return Contracted(CONVOLUTIONS, (problem,) if result.size else (), result, told.algorithm)
-
-    return ContractionPrimitive(what, lambda _: ("x", "grad"), lower, "conv_weight")
+conv2d_weight = of_rank(
+    _conv2d_weight, "conv2d_weight", sample="x, (2, 3, 3, 3), empty((0, 2, 2, 2))"
+)
 
 
-register_form("conv_weight", weight_primitive, Settings)
+def _told(
+    settings: Windowed, shape: Any = None, block: int | None = None, mode: str = "CRD"
+) -> Settings:
+    steps = settings["stride"], settings["padding"], settings["dilation"]
+    return Settings(*steps, settings["groups"], 0, shape, block, mode, settings["algorithm"])
+
+
+def _conv_input(
+    what: str, input_shape: Sequence[int], w: Any, grad: Any, **settings: Unpack[Windowed]
+) -> Array:
+    """Returns the gradient of `conv2d` in its input."""
+    ndim, groups = rank_of(what), settings["groups"]
+    single = unbatched_gradient(input_shape, grad, ndim + 1)
+    input_shape = (1, *input_shape) if single else input_shape
+    rank = ndim if single else -1
+    grad, matrix, _ = operands_of(what, rank, "grad", grad, w, settings["algorithm"])
+    shape = given_shape(what, "input_shape", input_shape, ndim + 2)
+    found = checked_axes(what, shape, matrix.shape, grad.shape, _told(settings))
+    if ndim == 1:
+        n, c, size = shape
+        given = as_images(grad), as_images(w)
+        return _of_rows(to_input(what), given, found[0], (n, c, 1, size), settings, single)
+    store: Convolved = {"epilogue": None, "epilogue_args": (), "out": settings["out"],
+                        "beta": settings["beta"], "algorithm": settings["algorithm"]}  # fmt: skip
+    return volumes(what, spread, (grad, w, None), found, shape, groups, store, single)
+
+
+conv1d_input = of_rank(
+    _conv_input, "conv1d_input", sample="(0, 4, 4), empty((2, 4, 3)), empty((0, 2, 2))"
+)
+conv3d_input = of_rank(
+    _conv_input,
+    "conv3d_input",
+    sample="(0, 3, 4, 4, 4), empty((2, 3, 2, 2, 2)), empty((0, 2, 3, 3, 3))",
+)
+
+
+def _conv_weight(
+    what: str, x: Any, weight_shape: Sequence[int], grad: Any, **settings: Unpack[Windowed]
+) -> Array:
+    """Returns the gradient of `conv2d` in its weight, (O, C / groups, …)."""
+    ndim, device = rank_of(what), current_device()
+    out, beta, algorithm = settings["out"], settings["beta"], settings["algorithm"]
+    if getattr(x, "ndim", 0) == ndim + 1 and getattr(grad, "ndim", 0) == ndim + 1:
+        x, grad = batched(x), batched(grad)
+    CONVOLUTIONS.check(what, algorithm)
+    check_operands(what, device, x=x, grad=grad)
+    check_rank(what, "x", x.shape, ndim + 2)
+    shape = given_shape(what, "weight_shape", weight_shape, ndim + 2)
+    found = checked_axes(what, x.shape, shape, grad.shape, _told(settings))
+    if ndim == 1:
+        outputs, channels, size = shape
+        given = as_images(x), as_images(grad)
+        image = (outputs, channels, 1, size)
+        return _of_rows(to_weight(what), given, found[0], image, settings, False)
+    dtype, _ = product_dtypes(what, device, x.dtype, grad.dtype)
+    check_result(what, out, device, shape, dtype, inputs=(x, grad), extras=(), beta=beta)
+    if out is None:
+        out = new_dense(shape, dtype)
+    if not math.prod(shape):
+        return out
+    error = current_options().convolution_error
+    told = Told(found, settings["groups"], None, (), beta, algorithm, error)
+    return correlate(x, grad, out, told)
+
+
+conv1d_weight = of_rank(
+    _conv_weight, "conv1d_weight", sample="x[:, 0], (2, 4, 3), empty((0, 2, 2))"
+)
+conv3d_weight = of_rank(
+    _conv_weight, "conv3d_weight", sample="image(3), (2, 3, 2, 2, 2), empty((0, 2, 3, 3, 3))"
+)
+
+
+def _of_rows(
+    primitive: ContractionPrimitive,
+    given: Any,
+    axis: Axis,
+    shape: Any,
+    settings: Windowed,
+    single: bool,
+) -> Any:
+    """Runs a gradient of images on rows."""
+    told = Settings(*across(axis), settings["groups"])
+    told = told._replace(shape=shape, algorithm=settings["algorithm"])
+    out = settings["out"]
+    place = out_as_images(primitive.what, out, single)
+    y = contract(primitive, *given, (), told, told.key, out=place, beta=settings["beta"])
+    return out if out is not None else as_rows(y, single)
 
 
 def _small(what: str, grad: Any, block: int | None, mode: str) -> Array:
@@ -251,11 +246,6 @@ def _small(what: str, grad: Any, block: int | None, mode: str) -> Array:
             f"{grad.shape}, are not a multiple of depth_to_space = {block}"
         )
     return space_to_depth(grad, block, mode)
-
-
-_bias_gradient = Reduction(
-    "", init="reduce_y0 = 0;", step="reduce_y0 += x0;", name="conv2d_bias", result_type=None
-)
 
 
 @operator()
@@ -276,4 +266,4 @@ def conv2d_bias(grad: Any, *, out: Any = None, beta: float = 0) -> Array:
     rank = grad.ndim
     if rank not in (3, 4):
         raise ShapeError(f"conv2d_bias: grad has shape {grad.shape}, expected 3 or 4 dimensions")
-    return _bias_gradient(grad, axis=(1, 2) if rank == 3 else (0, 2, 3), out=out, beta=beta)
+    return SUM(grad, axis=(1, 2) if rank == 3 else (0, 2, 3), out=out, beta=beta)

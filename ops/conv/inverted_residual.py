@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from clprim.arrays.array import Array
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.primitive import NoPlanError, run
 from clprim.ops.conv.forward import conv2d
 from clprim.ops.conv.fused_residual import ADD, BLOCK, adds
-from clprim.ops.conv.windows import Pair, keys
-from clprim.ops.registry import operator
+from clprim.ops.conv.settings import keys
+from clprim.ops.shared.ranks import of_rank
+from clprim.ops.shared.windows import Numbers
 from clprim.primitives.block import Settings
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _CLIP = "y0 = clamp(y0, 0, 6);"
 
 
-@operator()
-def inverted_residual(
+class Blocked(TypedDict, total=False):
+    """Options of a block."""
+
+    stride: Numbers
+    padding: Numbers
+    dilation: Numbers
+    activation: str | None
+    residual: bool | None
+    out: Any
+    algorithm: str
+
+
+def _inverted_residual(
+    what: str,
     x: Any,
     w_expand: Any,
     b_expand: Any,
@@ -25,14 +41,7 @@ def inverted_residual(
     b_depthwise: Any,
     w_project: Any,
     b_project: Any,
-    *,
-    stride: Pair = 1,
-    padding: Pair = 0,
-    dilation: Pair = 1,
-    activation: str | None = _CLIP,
-    residual: bool | None = None,
-    out: Any = None,
-    algorithm: str = "auto",
+    **how: Unpack[Blocked],
 ) -> Array:
     """Returns a depthwise convolution between two 1 × 1 ones, as one operator.
 
@@ -87,17 +96,15 @@ def inverted_residual(
     """
     weights = (w_expand, w_depthwise, w_project)
     biases = (b_expand, b_depthwise, b_project)
+    steps = {name: how[name] for name in ("stride", "padding", "dilation")}
+    activation, residual, out = how["activation"], how["residual"], how["out"]
     told = Settings(
         w_expand is not None,
-        b_expand is not None,
-        b_depthwise is not None,
-        b_project is not None,
-        stride,
-        padding,
-        dilation,
-        (activation, activation),
-        residual,
-        algorithm,
+        *(bias is not None for bias in biases),
+        **steps,
+        activations=(activation, activation),
+        residual=residual,
+        algorithm=how["algorithm"],
     )
     names = ("w_expand", "w_depthwise", "w_project")
     pairs = zip(names, weights, strict=True)
@@ -108,7 +115,7 @@ def inverted_residual(
     arrays = [x, *expand, matrix_of(w_depthwise), matrix_of(w_project), *added, x]
     outs = () if out is None else (out,)
     # Equal only where settings mean the same.
-    key = (*told[:4], keys(stride, padding, dilation), *told[7:])
+    key = (*told[:4], keys(*steps.values()), *told[7:])
     try:
         return run(BLOCK, arrays, (), outs, told, key, kept)[0]
     except NoPlanError:
@@ -116,17 +123,14 @@ def inverted_residual(
     y = x
     if w_expand is not None:
         y = conv2d(y, w_expand, b_expand, epilogue=activation)
-    y = conv2d(
-        y,
-        w_depthwise,
-        b_depthwise,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=w_depthwise.shape[0],
-        epilogue=activation,
-    )
-    same = adds(x.shape, (x.shape[0], w_project.shape[0], *y.shape[2:]), stride)
+    groups = w_depthwise.shape[0]
+    y = conv2d(y, w_depthwise, b_depthwise, **steps, groups=groups, epilogue=activation)
+    same = adds(x.shape, (x.shape[0], w_project.shape[0], *y.shape[2:]), how["stride"])
     wanted = same if residual is None else residual
     after: dict[str, Any] = {"epilogue": ADD, "epilogue_args": (x,)} if wanted else {}
     return conv2d(y, w_project, b_project, out=out, **after)
+
+
+inverted_residual = of_rank(
+    _inverted_residual, "inverted_residual", usual={"activation": _CLIP, "residual": None}
+)

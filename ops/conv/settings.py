@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from clprim.ops.conv.windows import keys
+from clprim.dtypes import is_integer
+
+_SEVERAL, _PLAIN = (tuple, list), frozenset((int,))
+_KNOWN = frozenset((int, str, type(None)))
 
 
 class Settings(NamedTuple):
@@ -29,3 +32,20 @@ class Settings(NamedTuple):
         """Parts of a call's signature: equal only where settings mean the same."""
         *told, bias, axes, prologue = self
         return (*keys(*told), bias, axes, prologue)
+
+
+def keys(*settings: Any) -> tuple[Any, ...]:
+    """Returns settings as parts of a call's signature: equal only where they mean the same.
+
+    Any value that is not an integer, or a sequence of them, yields a key that never compares equal,
+    so that the call is checked (and refused) each time.
+    """
+    if _KNOWN.issuperset(map(type, settings)):  # before all else: this is asked on every call
+        return settings
+    return tuple([s if s.__class__ in _KNOWN else _key(s) for s in settings])
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, _SEVERAL) and _PLAIN.issuperset(map(type, value)):
+        return tuple(value)
+    return int(value) if is_integer(value) else object()

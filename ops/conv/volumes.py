@@ -11,25 +11,36 @@ high and wide.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from clprim.arrays.array import new_dense, view_of
+from clprim.arrays.array import Array, new_dense, view_of
 from clprim.call.packed import PackedWeight, matrix_of
+from clprim.dtypes import AnyDType
+from clprim.errors import DefinitionError
 from clprim.graph.repeat import repeatable
-from clprim.ops.conv.forward import conv2d
-from clprim.ops.conv.gradient import conv2d_weight
+from clprim.ops.conv.arguments import batched, unbatched
+from clprim.ops.conv.problem import FORWARD, convolve, forward, to_weight, transposed
 from clprim.ops.conv.settings import Settings
-from clprim.ops.conv.transpose import transposed
-from clprim.ops.product.arguments import product_dtypes
-from clprim.ops.shared.epilogue import append
+from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
+from clprim.ops.shared.arguments import check_shape
+from clprim.ops.shared.dims import empty_like
+from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
+from clprim.ops.shared.ranks import Convolved
 from clprim.ops.shared.strings import kernel
+from clprim.options import current_options
 from clprim.plan.conv.problem import Axis
+from clprim.plan.epilogue import is_position
 from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.product import contract
 from clprim.runtime.device import current_device
 
 Axes = tuple[Axis, ...]
+# An array, a weight and a bias.
+Operands = tuple[Any, Any, Any]
 
 
 class Told(NamedTuple):
@@ -142,6 +153,54 @@ _FOLD = """
 """
 
 
+def volumes(
+    what: str,
+    run: Callable[..., Any],
+    operands: Operands,
+    found: Axes,
+    shape: tuple[int, ...],
+    groups: int,
+    store: Convolved,
+    single: bool,
+) -> Array:
+    """Checks what is left to check of volumes, and computes them."""
+    (x, w, bias), device = operands, current_device()
+    matrix, given, beta = matrix_of(w), store["out"], store["beta"]
+    out = batched(given) if single and getattr(given, "ndim", 0) == 4 else given
+    dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
+    epilogue = store["epilogue"]
+    args, scalars = _epilogue(what, bias, epilogue, store["epilogue_args"], shape, value)
+    extras = [*args, *([] if bias is None else [bias])]
+    check_result(what, out, device, shape, dtype, inputs=(x, matrix), extras=extras, beta=beta)
+    if out is None:
+        out = empty_like(x, shape, dtype)
+    error = current_options().convolution_error
+    told = Told(found, groups, epilogue, scalars, beta, store["algorithm"], error)
+    y = run(what, x, w, bias, args, out, told) if math.prod(shape) else out
+    return given if given is not None else unbatched(y) if single else y
+
+
+def _epilogue(
+    what: str, bias: Any, epilogue: Any, args: Any, shape: tuple[int, ...], value: AnyDType
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Checks a bias and an epilogue; returns its arrays, each of five dimensions, and numbers."""
+    device = current_device()
+    if bias is not None:
+        check_operands(what, device, bias=bias)
+        check_shape(what, "bias", bias, (shape[1],))
+    read = check_epilogue(what, device, epilogue, args, shape, value)
+    if read.sizes or any(is_position(a.name) for a in read.arrays):
+        raise DefinitionError(
+            f"{what}: the epilogue reads index, coord or size, which that of a volume cannot"
+        )
+    arrays, numbers = split_arguments(args)
+    wide = [
+        view_of(a, (*(1,) * (5 - a.ndim), *a.shape), (*(0,) * (5 - a.ndim), *a.strides), a.offset)
+        for a in arrays
+    ]
+    return tuple(wide), numbers
+
+
 @repeatable
 def convolve_volumes(
     what: str,
@@ -153,28 +212,30 @@ def convolve_volumes(
     told: Told,
 ) -> Any:
     """Every window becomes an element of the result."""
-    found, epilogue, scalars = told.axes, told.epilogue, told.scalars
+    found, scalars, primitive = told.axes, told.scalars, forward(FORWARD)
     across, down = _settings_of(found)
-    options: dict[str, Any] = {"groups": told.groups, "beta": told.beta}
-    options["algorithm"] = told.algorithm
+    options: dict[str, Any] = {"groups": told.groups, "algorithm": told.algorithm}
+    options |= {"epilogue": told.epilogue, "bias": bias is not None}
     if _thin(found):
         flat = [_merged(a, 3, x.shape[3:]) for a in (x, out, *args)]
         if all(a is not None for a in flat):
             images, result, *rest = flat
-            call = {**down, **options, "out": result, "epilogue": epilogue}
-            conv2d(images, _as_weight(w), bias, epilogue_args=(*rest, *scalars), **call)
+            settings = Settings(**down, **options)
+            given = images, _as_weight(w), bias, settings, (*rest, *scalars)
+            convolve(primitive, *given, out=result, beta=told.beta)
             return out
-    weight = _matrix(w)
-    options = {**across, **options, "epilogue": epilogue}
+    weight, settings = _matrix(w), Settings(**across, **options)
     stacks = [_seen(x, found[0]), *(_planes(a) for a in (out, *args))]
     whole = [_merged(a, 0, stacks[0].shape[:2]) for a in stacks]
     if all(a is not None for a in whole):
         images, result, *rest = whole
-        conv2d(images, weight, bias, epilogue_args=(*rest, *scalars), out=result, **options)
+        given = images, weight, bias, settings, (*rest, *scalars)
+        convolve(primitive, *given, out=result, beta=told.beta)
         return out
     for n in range(x.shape[0]):
         images, result, *rest = (a[min(n, len(a) - 1)] for a in stacks)
-        conv2d(images, weight, bias, epilogue_args=(*rest, *scalars), out=result, **options)
+        given = images, weight, bias, settings, (*rest, *scalars)
+        convolve(primitive, *given, out=result, beta=told.beta)
     return out
 
 
@@ -204,7 +265,8 @@ def spread(
         for a in found[1:]
     )
     settings = Settings(**across, groups=told.groups, algorithm=told.algorithm)
-    transposed("conv_transpose2d", images, _matrix(w), None, settings, (), out=sums, beta=0)
+    primitive = transposed("conv_transpose2d")
+    convolve(primitive, images, _matrix(w), None, settings, (), out=sums, beta=0)
     step = sums.strides
     taps = view_of(
         sums,
@@ -241,20 +303,24 @@ def correlate(
     options: dict[str, Any] = {"groups": told.groups, "algorithm": told.algorithm}
     flat = [_merged(a, 3) for a in (x, grad)] if _thin(found) else [None]
     if all(a is not None for a in flat):
-        call = {**down, **options, "out": _as_weight(out), "beta": beta}
-        conv2d_weight(flat[0], out.shape[:4], flat[1], **call)
+        settings = Settings(**down, **options, shape=out.shape[:4])
+        _of_images(flat[0], flat[1], settings, _as_weight(out), beta)
         return out
     images = _images(_planes(_seen(x, found[0])))
     result = _merged(out, 1)
     target = new_dense(out.shape, out.dtype) if result is None else out
     matrix = _matrix(target)
-    call = {**across, **options, "out": matrix, "beta": beta if target is out else 0}
-    conv2d_weight(images, matrix.shape, _images(grad), **call)
+    settings = Settings(**across, **options, shape=matrix.shape)
+    _of_images(images, _images(grad), settings, matrix, beta if target is out else 0)
     if target is out:
         return out
     if not beta:
         return _COPY(target, out=out)
     return _ADD(target, out, beta, out=out)
+
+
+def _of_images(x: Any, grad: Any, told: Settings, out: Any, beta: float) -> None:
+    contract(to_weight("conv2d_weight"), x, grad, (), told, told.key, out=out, beta=beta)
 
 
 _COPY = Pointwise("y0 = x0;", name="copy")

@@ -64,16 +64,6 @@ def _groups(c: Any, groups: int) -> Any:
     return _standardized(c, whole, (2,), (channels, *(1 for _ in rest)))
 
 
-def local_response_norm(c: Any) -> Any:
-    """See `clprim.ops.local_response_norm`."""
-    borders = [0, 0] * (c.x.ndim - 2) + [c.size // 2, (c.size - 1) // 2]
-    squares, channels = ops.pad(c.x * c.x, borders), c.x.shape[1]
-    total = squares[:, :channels]
-    for k in range(1, c.size):
-        total = total + squares[:, k : k + channels]
-    return c.x / (total * (c.alpha / c.size) + c.k) ** c.beta
-
-
 def batch_norm_train(c: Any) -> Any:
     """See `clprim.ops.batch_norm_train`."""
     x, axes = c.x, (0, *range(2, c.x.ndim))
@@ -88,17 +78,6 @@ def batch_norm_train(c: Any) -> Any:
         for running, batch in ((c.running_mean, flat[0]), (c.running_var, unbiased)):
             ops.lerp(running, batch.astype(running.dtype), c.momentum, out=running)
     return _scaled(c, (x - mean) * rstd, mean.shape[1:]), *flat[:2]
-
-
-def lp_pool(rank: int, c: Any) -> Any:
-    """See `clprim.ops.lp_pool2d`."""
-    if math.isinf(c.norm_type):
-        return None
-    pool, p = getattr(ops, f"avg_pool{rank}d"), c.norm_type
-    powers = (ops.abs(c.x) if c.absolute else c.x) ** p
-    how = c.kernel_size, c.stride, c.padding, c.ceil_mode, True, 1
-    total = pool(powers, *how, dilation=c.dilation)
-    return ops.where(total > 0, total, 0) ** (1 / p)
 
 
 def _swapped(x: Any, at: int) -> Any:

@@ -17,18 +17,16 @@ from clprim.ops.conv.settings import Settings
 from clprim.ops.product.matmul import matmul
 from clprim.ops.shape.pixels import space_to_depth
 from clprim.ops.shared.epilogue import append
+from clprim.ops.shared.sums import SUM
 from clprim.plan.epilogue import is_position
 from clprim.plan.product.family import PRODUCTS
 from clprim.plan.strides import dense_strides, memory_order
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.product import ContractionPrimitive
-from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
 
 Gradients = Sequence[Array | None]
 _SCALE = Pointwise("y0 = x0 * w0;", name="scale")
-#: Adds up along axes.
-SUM = Reduction("", init="reduce_y0 = 0;", step="reduce_y0 += x0;", name="sum")
 
 
 def apply_epilogue(

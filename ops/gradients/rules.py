@@ -17,18 +17,19 @@ from clprim.call.packed import matrix_of
 from clprim.errors import DefinitionError
 from clprim.graph.spans import Rule, differentiable
 from clprim.ops.gradients import composed
-from clprim.ops.gradients.contractions import SUM, apply_epilogue
+from clprim.ops.gradients.contractions import apply_epilogue
 from clprim.ops.registry import OPERATORS
 from clprim.ops.shared.arguments import is_array
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.epilogue import split_arguments
+from clprim.ops.shared.sums import SUM
 
 # Backward operators that only move, pick or scale, and what they are the backward operators of: the
 # gradient of each is the other one.
 _LINEAR = "avg_pool1d avg_pool2d avg_pool3d pad gather index_select take index take_along_dim"
 # Operators that are made of others where gradients of gradients are asked for.
 _COMPOSED = (
-    "layer_norm group_norm rms_norm instance_norm local_response_norm cumprod logcumsumexp "
+    "layer_norm group_norm rms_norm instance_norm cumprod logcumsumexp "
     "scaled_dot_product_attention batch_norm_train"
 )
 
@@ -88,9 +89,6 @@ def _rules(namespace: Mapping[str, Any]) -> dict[str, Rule]:
     )
     for name in _COMPOSED.split():
         found[name] = replace(found[name], twice=getattr(composed, name))
-    for n in (1, 2, 3):
-        pool = f"lp_pool{n}d"
-        found[pool] = replace(found[pool], twice=partial(composed.lp_pool, n))
     return found
 
 

@@ -19,11 +19,12 @@ from clprim.graph.compiled import Compiled
 from clprim.graph.signature import described
 from clprim.graph.trace import traced
 from clprim.ops.shared.arguments import check_floating, check_shape, is_array
+from clprim.ops.shared.ranks import GRAD
 from clprim.plan.strides import overlaps_itself
 from clprim.runtime import tracing
 from clprim.runtime.device import current_device
 
-_GRAD = inspect.Parameter("grad", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Any")
+_STORE = ("out", "epilogue", "epilogue_args")
 
 
 def vjp(
@@ -34,15 +35,16 @@ def vjp(
 ) -> Callable[..., Any]:
     """Returns ``NAME_backward(grad, …)``: the gradients of an operator in arguments by name.
 
-    Its other parameters are the operator's but ``out``; of an argument that is None it returns
-    None. A ``program`` takes the operator's place where that itself has no gradient, or rounds.
+    Its other parameters are the operator's but those of its store; of an argument that is None it
+    returns None. A ``program`` takes the operator's place where that itself has no gradient, or
+    rounds.
     """
     own: Any = inspect.unwrap(function)
     name, names = own.__name__, wrt.split()
     what = f"{name}_backward"
-    taken = [p for p in inspect.signature(own).parameters.values() if p.name != "out"]
+    taken = [p for p in inspect.signature(own).parameters.values() if p.name not in _STORE]
     result = "Array" if len(names) == 1 else "tuple[Array | None, ...]"
-    signature = inspect.Signature([_GRAD, *taken], return_annotation=result)
+    signature = inspect.Signature([GRAD, *taken], return_annotation=result)
     calls: Calls[Compiled] = Calls()
 
     def noted(args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
@@ -94,5 +96,5 @@ def vjp(
     call.__module__ = own.__module__
     call.__doc__ = f"Returns the gradient{several} of `{name}` in {' and '.join(names)}{notes}."
     call.__signature__ = signature  # type: ignore[attr-defined]
-    call.__annotations__ = {p.name: p.annotation for p in [_GRAD, *taken]} | {"return": result}
+    call.__annotations__ = {p.name: p.annotation for p in [GRAD, *taken]} | {"return": result}
     return call

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from clprim.arrays.array import Array
+from clprim.arrays.array import Array, new_dense
 from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.loss.reduced import check_reduction
-from clprim.ops.norm.arguments import allocate, channel_view, check_result
+from clprim.ops.norm.arguments import channel_view, check_result
 from clprim.ops.norm.moments import flat_view, spread_view, statistics_dtype
 from clprim.ops.shared.arguments import check_floating, dtype_of, real
 from clprim.ops.shared.strings import kernel
@@ -110,7 +110,7 @@ class Rows:
     def numbers(self) -> Any:
         """The classes' numbers, to broadcast with the input."""
         kind = statistics_dtype(self.input.dtype)
-        found = allocate((self.count,), kind)
+        found = new_dense((self.count,), kind)
         _number(out=found)
         return self.per_class(found)
 
@@ -120,7 +120,7 @@ class Rows:
             return None
         kind = statistics_dtype(self.input.dtype)
         if self.weight is None:
-            return allocate((), kind).fill(self.count)
+            return new_dense((), kind).fill(self.count)
         return _sum(kind)(self.weight)
 
     def reduced(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
-from clprim.arrays.array import Array, new_array, view_of
-from clprim.arrays.memory import operand_of
+from clprim.arrays.array import Array, view_of
 from clprim.call.arguments import check_aliases, check_array, check_out
-from clprim.dtypes import AnyDType
-from clprim.errors import ShapeError
+from clprim.dtypes import AnyDType, is_integer
+from clprim.errors import ShapeError, quoted
 from clprim.ops.shared.arguments import check_floating, check_shape
-from clprim.plan.strides import dense_strides, memory_order
 from clprim.runtime.device import current_device
 
 
@@ -61,19 +58,6 @@ def channel_view(vector: Any, ndim: int) -> Array:
     return view_of(vector, vector.shape + (1,) * ones, strides, vector.offset)
 
 
-def allocate(shape: tuple[int, ...], dtype: AnyDType) -> Array:
-    """Allocates a C-contiguous array on the current device."""
-    strides = dense_strides(shape, dtype.itemsize, range(len(shape)))
-    return new_array(current_device(), shape, dtype, strides, math.prod(shape))
-
-
-def allocate_like(x: Any, dtype: AnyDType) -> Array:
-    """Allocates an array of the shape of ``x``, without gaps, in the same order of memory."""
-    operand = operand_of(x)
-    strides = dense_strides(x.shape, dtype.itemsize, memory_order(x.shape, [operand.strides]))
-    return new_array(current_device(), x.shape, dtype, strides, x.size)
-
-
 def check_gradient(what: str, grad: Any, x: Any) -> None:
     """Refuses a gradient of another shape than what it belongs to."""
     check_floats(what, "grad", grad)
@@ -88,3 +72,39 @@ def check_statistics(what: str, shape: tuple[int, ...], **statistics: Any) -> No
             continue
         check_floats(what, label, array)
         check_shape(what, label, array, shape)
+
+
+def check_rows(
+    what: str, x: Any, normalized_shape: int | Sequence[int], parameters: dict[str, Any]
+) -> tuple[AnyDType, tuple[int, ...]]:
+    """Checks x and the parameters of a row's elements; returns the dtype and the last axes."""
+    dtype = check_floats(what, "x", x)
+    try:
+        shape = (
+            (int(normalized_shape),)
+            if is_integer(normalized_shape)
+            else tuple(int(s) for s in cast("Sequence[int]", normalized_shape))
+        )
+    except (TypeError, ValueError):
+        raise ShapeError(
+            f"{what}: normalized_shape={quoted(normalized_shape)}; expected an integer or several"
+        ) from None
+    if not shape or x.shape[len(x.shape) - len(shape) :] != shape or len(shape) > len(x.shape):
+        raise ShapeError(
+            f"{what}: x has shape {x.shape}, expected its last dimensions to be "
+            f"normalized_shape={shape}"
+        )
+    for label, array in parameters.items():
+        if array is None:
+            continue
+        check_floats(what, label, array)
+        if array.shape != shape:
+            raise ShapeError(
+                f"{what}: {label} has shape {array.shape}, expected normalized_shape={shape}"
+            )
+    return dtype, tuple(range(len(x.shape) - len(shape), len(x.shape)))
+
+
+def row_shape(x: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the shape of one value a row."""
+    return tuple(1 if d in axes else size for d, size in enumerate(x.shape))

@@ -10,16 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from clprim.arrays.array import Array
+from clprim.arrays.array import Array, new_dense
 from clprim.call.arguments import as_results, check_aliases, check_array
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
 from clprim.graph.repeat import repeatable
 from clprim.ops.norm.arguments import (
-    allocate,
-    allocate_like,
     channel_view,
     channels_of,
     check_floats,
@@ -36,10 +34,15 @@ from clprim.ops.norm.moments import (
 from clprim.ops.norm.running_statistics import RunningStatistics
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
+from clprim.ops.shared.ranks import Store, of_rank
 from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import current_device
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def reduced_axes(ndim: int) -> tuple[int, ...]:
@@ -150,9 +153,9 @@ def batch_norm(
     return _normalize(what, x, mean, scale, bias, epilogue, arrays, numbers, out)
 
 
-@operator(gradient="`batch_norm_backward`")
 @repeatable
-def batch_norm_train(
+def _batch_norm_train(
+    what: str,
     x: Any,
     weight: Any = None,
     bias: Any = None,
@@ -162,9 +165,7 @@ def batch_norm_train(
     momentum: float | None = 0.1,
     eps: float = 1e-5,
     num_batches_tracked: Any = None,
-    epilogue: str | None = None,
-    epilogue_args: Sequence[Any] = (),
-    out: Any = None,
+    **store: Unpack[Store],
 ) -> tuple[Array, Array, Array]:
     """Normalises with the statistics of the batch, and updates the running ones in place.
 
@@ -208,7 +209,7 @@ def batch_norm_train(
         >>> running_mean.get(), running_var.get()
         (array([1., 1.], dtype=float32), array([ 1.5, 16.5], dtype=float32))
     """  # noqa: E501
-    what = "batch_norm_train"
+    epilogue, epilogue_args, out = store["epilogue"], store["epilogue_args"], store["out"]
     dtype = check_floats(what, "x", x)
     channels = channels_of(what, x)
     for label, vector in (("weight", weight), ("bias", bias)):
@@ -231,8 +232,8 @@ def batch_norm_train(
     ndim, kind = len(x.shape), statistics_dtype(dtype)
     axes = reduced_axes(ndim)
     if out is None:
-        out = allocate_like(x, dtype)
-    mean, invstd = (allocate((channels,), kind) for _ in range(2))
+        out = empty_like(x, x.shape, dtype)
+    mean, invstd = (new_dense((channels,), kind) for _ in range(2))
     keep: list[Any] = [spread_view(a, axes) for a in (mean, invstd)]
     operands: list[Any] = [x, *origins_of(x, axes, kind)]
     scalars: list[float] = [eps]
@@ -259,6 +260,9 @@ def batch_norm_train(
     if count:
         running.count()
     return out, mean, invstd
+
+
+batch_norm_train = of_rank(_batch_norm_train, "batch_norm_train", gradient="`batch_norm_backward`")
 
 
 @lru_cache(maxsize=256)

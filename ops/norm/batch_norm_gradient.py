@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from clprim.arrays.array import Array
+from clprim.arrays.array import Array, new_dense
 from clprim.call.arguments import check_aliases, check_array, check_out
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.norm.arguments import (
-    allocate,
-    allocate_like,
     channel_view,
     channels_of,
     check_floats,
@@ -25,6 +23,7 @@ from clprim.ops.norm.arguments import (
 from clprim.ops.norm.batch_norm import reduced_axes
 from clprim.ops.norm.moments import spread_view, standardizing, statistics_dtype
 from clprim.ops.shared.arguments import check_mask, real
+from clprim.ops.shared.dims import empty_like
 from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
@@ -91,57 +90,34 @@ def batch_norm_backward(
     kind = statistics_dtype(dtype)
     wanted = check_mask(what, output_mask, _NAMES)
     outs, betas = _outputs(what, wanted, out, beta)
-    shapes = (x.shape, (channels,), (channels,))
     dtypes = (dtype, kind if weight is None else weight.dtype, kind)
-    for n, array in enumerate(outs):
-        if array is not None:
-            check_array(what, f"out= of {_NAMES[n]}", array, current_device())
-            check_out(what, n, array, shapes[n], dtypes[n])
-    check_aliases(what, [a for a in outs if a is not None], given, same_allowed=False)
-    check_aliases(what, [a for a in outs[:1] if a is not None], [grad, x])
-    check_aliases(what, [a for a in outs[1:] if a is not None], [grad, x], same_allowed=False)
-
-    ndim = len(x.shape)
-    axes = reduced_axes(ndim)
-    places = [
-        (allocate_like(x, t) if n == 0 else allocate(shape, t)) if a is None else a
-        for n, (a, shape, t) in enumerate(zip(outs, shapes, dtypes, strict=True))
+    _check_outputs(what, outs, dtypes, (grad, x), given)
+    axes = reduced_axes(x.ndim)
+    found = empty_like(x, x.shape, dtype) if outs[0] is None else outs[0]
+    parameters = [
+        new_dense((channels,), t) if a is None else a
+        for a, t in zip(outs[1:], dtypes[1:], strict=True)
     ]
-    mean, invstd = (channel_view(v, ndim) for v in (save_mean, save_invstd))
-    gains = () if weight is None else (channel_view(weight, ndim),)
+    sums = [spread_view(a, axes) for a in parameters]
+    mean, invstd = (channel_view(v, x.ndim) for v in (save_mean, save_invstd))
+    gains = () if weight is None else (channel_view(weight, x.ndim),)
+    factors = [b for b in betas if b]
+    scaled = tuple(b != 0 for b in betas)
     if wanted[0] and training:
-        sums = [spread_view(a, axes) for a in places[1:]]
-        old = [a for a, b in zip((places[0], *sums), betas, strict=True) if b]
-        operator = _gradients(dtype, bool(gains), tuple(b != 0 for b in betas))
-        operator.apply(
-            grad,
-            x,
-            mean,
-            invstd,
-            *gains,
-            *old,
-            *(b for b in betas if b),
-            axis=axes,
-            out=places[0],
-            keep=[s if w else False for s, w in zip(sums, wanted[1:], strict=True)],
-        )
+        old = [a for a, b in zip((found, *sums), betas, strict=True) if b]
+        keep = [s if w else False for s, w in zip(sums, wanted[1:], strict=True)]
+        operands = grad, x, mean, invstd, *gains, *old, *factors
+        _gradients(dtype, bool(gains), scaled).apply(*operands, axis=axes, out=found, keep=keep)
     else:
         if wanted[1] or wanted[2]:
-            of_grad, of_products = parameter_sums(kind)(grad, x, mean, axis=axes, keepdims=True)
-            parameters = [spread_view(a, axes) for a in places[1:]]
-            old = [a for a, b in zip(parameters, betas[1:], strict=True) if b]
-            _parameters(dtypes[1:], tuple(b != 0 for b in betas[1:]))(
-                of_grad,
-                of_products,
-                invstd,
-                *old,
-                *(b for b in betas[1:] if b),
-                out=tuple(parameters),
-            )
+            of_sums = parameter_sums(kind)(grad, x, mean, axis=axes, keepdims=True)
+            old = [a for a, b in zip(sums, betas[1:], strict=True) if b]
+            operands = *of_sums, invstd, *old, *(b for b in betas[1:] if b)
+            _parameters(dtypes[1:], scaled[1:])(*operands, out=tuple(sums))
         if wanted[0]:
-            old = [places[0], betas[0]] if betas[0] else []
-            operands = (grad, invstd, *gains, *old)
-            _frozen(dtype, bool(gains), bool(old))(*operands, out=places[0])
+            old = [found, betas[0]] if betas[0] else []
+            _frozen(dtype, bool(gains), bool(old))(grad, invstd, *gains, *old, out=found)
+    places = found, *parameters
     dx, dweight, dbias = (a if w else None for a, w in zip(places, wanted, strict=True))
     return dx, dweight, dbias
 
@@ -204,6 +180,21 @@ def _frozen(dtype: AnyDType, weight: bool, accumulate: bool) -> Pointwise:
     expr = f"y0 = x0 * {'(x1 * x2)' if weight else 'x1'}"
     expr += f" + w0 * x{2 + weight};" if accumulate else ";"
     return Pointwise(expr, result_type=dtype, name="batch_norm_dx")
+
+
+def _check_outputs(
+    what: str, outs: Sequence[Any], dtypes: Sequence[AnyDType], images: Any, given: Sequence[Any]
+) -> None:
+    """Refuses results of other shapes and dtypes, or that overlap what is read."""
+    shape = images[1].shape
+    for n, array in enumerate(outs):
+        if array is not None:
+            check_array(what, f"out= of {_NAMES[n]}", array, current_device())
+            check_out(what, n, array, shape[1:2] if n else shape, dtypes[n])
+    first, *rest = ([a for a in part if a is not None] for part in (outs[:1], outs[1:]))
+    check_aliases(what, [*first, *rest[0]], given, same_allowed=False)
+    check_aliases(what, first, images)
+    check_aliases(what, rest[0], images, same_allowed=False)
 
 
 def _outputs(

@@ -8,11 +8,12 @@ from typing import Any
 from clprim.arrays.array import Array, view_of
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError, quoted
-from clprim.ops.norm.arguments import allocate_like, check_floats, check_vector
+from clprim.ops.norm.arguments import check_floats, check_vector
 from clprim.ops.norm.moments import statistics_dtype
 from clprim.ops.reduction.reduce import all as all_of
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import real
+from clprim.ops.shared.dims import empty_like
 from clprim.primitives.pointwise import Pointwise
 
 _can_fold = Pointwise("y0 = x0 + w0 > 0 && x0 + w0 < INFINITY;", result_type=bool, name="foldable")
@@ -111,7 +112,7 @@ def fold_batch_norm(
 
     gains = () if gamma is None else (gamma,)
     scale = _scale(statistics_dtype(dtype), gamma is not None)(var, *gains, eps)
-    folded = allocate_like(w, dtype)
+    folded = empty_like(w, w.shape, dtype)
     factors = _factors(scale, groups, len(w.shape))
     if groups is None:
         _fold_weight(dtype)(w, factors, out=folded)

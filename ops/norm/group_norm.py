@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from clprim.arrays.array import Array, view_of
+from clprim.arrays.array import Array, new_dense, view_of
 from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import ShapeError, quoted
 from clprim.gradients.grouped import GroupedGradient
 from clprim.graph.repeat import repeatable
 from clprim.ops.norm.arguments import (
-    allocate,
-    allocate_like,
     channels_of,
     check_floats,
     check_gradient,
@@ -35,6 +33,7 @@ from clprim.ops.norm.moments import (
 )
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, real
+from clprim.ops.shared.dims import empty_like
 
 
 @operator(
@@ -109,15 +108,8 @@ def group_norm_backward(
     dx = rstd · (g - mean(g) - xhat · mean(g · xhat)); dweight = Σ grad · xhat and dbias = Σ grad
     over images and pixels. They are derived from the strings of `group_norm`.
 
-    Args:
-        grad: Of the result, of the shape of ``x``.
-        x: What was normalised.
-        num_groups: As in `group_norm`.
-        weight: As in `group_norm`.
-        mean: As `group_norm` returned it; computed anew where it or ``rstd`` is None.
-        rstd: Likewise.
-        eps: Likewise; of no consequence where ``rstd`` is given.
-        output_mask: Which of the three are wanted; None stands for the others.
+    ``mean`` and ``rstd`` are as `group_norm` returned them, computed anew where one is None; of the
+    three gradients those are wanted that ``output_mask`` says. All else is as in the call.
 
     Raises:
         ShapeError, DTypeError, DeviceError: With what was given and what was expected.
@@ -142,15 +134,7 @@ def normalize_groups(
 ) -> tuple[Array, Array, Array, Array]:
     """Returns y, and mean, variance and 1 / deviation of every group, (N, G) each.
 
-    Args:
-        what: The operator, for messages.
-        x: (N, C, …).
-        groups: G.
-        weight: (C,), or None.
-        bias: Likewise.
-        eps: Added to the variance.
-        out: Where y goes, or None.
-        written: Other arrays that the operator writes, which ``out`` must not overlap.
+    ``out`` must not overlap other arrays that are ``written``.
     """
     eps = real(what, "eps", eps)
     kind = statistics_dtype(x.dtype)
@@ -161,10 +145,10 @@ def normalize_groups(
     axes = tuple(range(2, len(grouped.shape)))
     origins = origins_of(grouped, axes, kind)
     if out is None:
-        out = allocate_like(x, x.dtype)
+        out = empty_like(x, x.shape, x.dtype)
     gains = (_groups_of(a, groups) for a in (weight, bias) if a is not None)
     pixels = tuple(range(2, len(x.shape)))
-    mean, var, rstd = (allocate(grouped.shape[:2], kind) for _ in range(3))
+    mean, var, rstd = (new_dense(grouped.shape[:2], kind) for _ in range(3))
     operator = standardizing(
         x.dtype, len(origins), weight is not None, bias is not None, "group_norm"
     )
@@ -211,7 +195,7 @@ def groups_backward(
         dx = _gradient(x.dtype, bool(gains), False)(grouped, mean, *gains, 0.0, **saved)
     if any(wanted[1:]):
         # Nothing of these is read but shape and dtype.
-        places = [spread_view(_groups_of(allocate((x.shape[1],), kind), groups), pixels)]
+        places = [spread_view(_groups_of(new_dense((x.shape[1],), kind), groups), pixels)]
         places = [*gains, *places] if gains else places * 2
         together = wanted[0] and weight is not None
         operator = _gradient(x.dtype, together, True)

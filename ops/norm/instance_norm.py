@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from clprim.arrays.array import Array
 from clprim.errors import DTypeError, ShapeError
@@ -14,17 +14,23 @@ from clprim.ops.norm.batch_norm import batch_norm
 from clprim.ops.norm.group_norm import check_groups, groups_backward, normalize_groups
 from clprim.ops.norm.running_statistics import RunningStatistics
 from clprim.ops.reduction.reduce import mean as mean_of
-from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import real
+from clprim.ops.shared.ranks import of_rank
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
-@operator(
-    onnx="InstanceNormalization(x, weight, bias) epsilon:eps=1e-05",
-    wrt="x weight bias",
-    saves="return_stats: mean rstd",
-)
+class Saved(TypedDict, total=False):
+    """Options of a result, and of statistics behind it."""
+
+    return_stats: bool
+    out: Any
+
+
 @repeatable
-def instance_norm(
+def _instance_norm(
+    what: str,
     x: Any,
     running_mean: Any = None,
     running_var: Any = None,
@@ -33,9 +39,7 @@ def instance_norm(
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-5,
-    *,
-    return_stats: bool = False,
-    out: Any = None,
+    **saved: Unpack[Saved],
 ) -> Array:
     """Returns (x - mean) / √(variance + eps) · weight + bias, statistics a channel of an image.
 
@@ -64,7 +68,7 @@ def instance_norm(
         array([[[-1.,  1.],
                 [-1.,  1.]]], dtype=float32)
     """
-    what = "instance_norm"
+    return_stats, out = saved["return_stats"], saved["out"]
     if not use_input_stats:
         if return_stats:
             raise DTypeError(f"{what}: return_stats= needs use_input_stats=True")
@@ -85,6 +89,16 @@ def instance_norm(
         running.update(mean_of(mean, 0), mean_of(var, 0), pixels / (pixels - 1))
     result: Any = (y, mean, rstd) if return_stats else y
     return result
+
+
+instance_norm = of_rank(
+    _instance_norm,
+    "instance_norm",
+    usual={"return_stats": False},
+    onnx="InstanceNormalization(x, weight, bias) epsilon:eps=1e-05",
+    wrt="x weight bias",
+    saves="return_stats: mean rstd",
+)
 
 
 @repeatable

@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from clprim.arrays.array import Array
+from clprim.arrays.array import Array, new_dense
 from clprim.dtypes import AnyDType
 from clprim.gradients.grouped import GroupedGradient
 from clprim.graph.repeat import repeatable
 from clprim.ops.norm.arguments import (
-    allocate,
     check_gradient,
     check_result,
+    check_rows,
     check_statistics,
+    row_shape,
 )
 from clprim.ops.norm.moments import (
     moments,
@@ -27,7 +28,6 @@ from clprim.ops.norm.moments import (
     standardizing,
     statistics_dtype,
 )
-from clprim.ops.norm.rows import check_rows, row_shape
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, real
 
@@ -106,15 +106,8 @@ def layer_norm_backward(
 
     They are derived from its strings.
 
-    Args:
-        grad: Of the result, of the shape of ``x``.
-        x: What was normalised.
-        normalized_shape: As in `layer_norm`.
-        weight: As in `layer_norm`.
-        mean: As `layer_norm` returned it; computed anew where it or ``rstd`` is None.
-        rstd: Likewise.
-        eps: Likewise; of no consequence where ``rstd`` is given.
-        output_mask: Which of the three are wanted; None stands for the others.
+    ``mean`` and ``rstd`` are as `layer_norm` returned them, computed anew where one is None; of the
+    three gradients those are wanted that ``output_mask`` says. All else is as in the call.
 
     Raises:
         ShapeError, DTypeError, DeviceError: With what was given and what was expected.
@@ -135,7 +128,7 @@ def layer_norm_backward(
     if wanted[1] or wanted[2]:
         kind, shape = statistics_dtype(dtype), x.shape[len(x.shape) - len(axes) :]
         # Nothing of them is read but shape and dtype.
-        places = [allocate(shape, kind if n or weight is None else weight.dtype) for n in range(2)]
+        places = [new_dense(shape, kind if n or weight is None else weight.dtype) for n in range(2)]
         dweight, dbias = _parameter_gradients(dtype)(x, mean, *places, 0.0, **saved)
         dweight, dbias = (
             d if w else None for d, w in zip((dweight, dbias), wanted[1:], strict=True)

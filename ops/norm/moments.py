@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from clprim.arrays.array import Array, view_of
+from clprim.arrays.array import Array, new_dense, view_of
 from clprim.dtypes import AnyDType
-from clprim.ops.norm.arguments import allocate
 from clprim.ops.shared.sums import added
 from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise
@@ -189,7 +188,7 @@ def origins_of(x: Any, axes: tuple[int, ...], kind: AnyDType) -> tuple[Array, ..
     """
     shape = tuple(1 if d in axes else size for d, size in enumerate(x.shape))
     if not all(x.shape[d] for d in axes):
-        return (allocate(shape, kind).fill(0),)
+        return (new_dense(shape, kind).fill(0),)
     itemsize = x.dtype.itemsize
     strides = tuple(itemsize if d in axes else stride for d, stride in enumerate(x.strides))
     middle = last = x.offset

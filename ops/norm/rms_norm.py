@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from clprim.arrays.array import Array
+from clprim.arrays.array import Array, new_dense
 from clprim.dtypes import AnyDType
 from clprim.gradients.grouped import GroupedGradient
 from clprim.graph.repeat import repeatable
 from clprim.ops.norm.arguments import (
-    allocate,
     check_gradient,
     check_result,
+    check_rows,
     check_statistics,
+    row_shape,
 )
 from clprim.ops.norm.moments import statistics_dtype
-from clprim.ops.norm.rows import check_rows, row_shape
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, real
 from clprim.ops.shared.sums import added
@@ -96,14 +96,8 @@ def rms_norm_backward(
 
     They are derived from its strings.
 
-    Args:
-        grad: Of the result, of the shape of ``x``.
-        x: What was normalised.
-        normalized_shape: As in `rms_norm`.
-        weight: As in `rms_norm`.
-        rstd: As `rms_norm` returned it; computed anew where it is None.
-        eps: As in `rms_norm`; of no consequence where ``rstd`` is given.
-        output_mask: Which of the two are wanted; None stands for the other.
+    ``rstd`` is as `rms_norm` returned it, computed anew where it is None; of the two gradients
+    those are wanted that ``output_mask`` says. All else is as in the call.
 
     Raises:
         ShapeError, DTypeError, DeviceError: With what was given and what was expected.
@@ -122,7 +116,7 @@ def rms_norm_backward(
         dx = _gradient(dtype, weight is not None)(x, *gains, 0.0, **saved)
     if wanted[1]:
         if weight is None:  # nothing of it is read but shape and dtype
-            weight = allocate(x.shape[len(x.shape) - len(axes) :], statistics_dtype(dtype))
+            weight = new_dense(x.shape[len(x.shape) - len(axes) :], statistics_dtype(dtype))
         dweight = _gradient(dtype, True, "x1")(x, weight, 0.0, **saved)
     return dx, dweight
 

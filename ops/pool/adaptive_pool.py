@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,9 +18,9 @@ from clprim.dtypes import is_integer, value_dtype
 from clprim.errors import ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.pool.avg_pool import mean_pool
-from clprim.ops.pool.max_pool import lowest
-from clprim.ops.pool.pairs import MAXIMA, adaptive
-from clprim.ops.pool.windows import lead_of
+from clprim.ops.pool.max_pool import greatest, lowest
+from clprim.ops.pool.pairs import MAXIMA, AdaptivePool
+from clprim.ops.pool.sliding import lead_of
 from clprim.ops.reduction.reduce import mean
 from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of
 from clprim.ops.shared.epilogue import stored
@@ -144,21 +144,10 @@ def _max(
     flat = "i0"
     for d in range(1, ndim):
         flat = f"({flat}) * size_x0({lead + d}) + i{d}"
-    greater = "v > best" if dtype.kind in "biu" else "v > best || v != v"
     if return_indices:
-        body = f"""
-            typeof_y0 best = {lowest(dtype)};
-            long chosen = -1;
-            LOOPS {{
-                typeof_y0 v = at_x0({element});
-                if ({greater} || chosen < 0) {{
-                    best = v;
-                    chosen = {flat};
-                }}
-            }}
-            y0 = best;
-            y1 = chosen;"""
+        body = f"{greatest('LOOPS', element, flat, dtype)}\ny1 = chosen;"
     else:
+        greater = "v > best" if dtype.kind in "biu" else "v > best || v != v"
         body = f"""
             typeof_y0 best = {lowest(dtype)};
             LOOPS {{
@@ -171,8 +160,11 @@ def _max(
     return stored(what, text, shape, dtypes, ([x], ()), store)
 
 
-adaptive_max_pool1d = adaptive(of_rank(_max, "adaptive_max_pool1d", sample="image(1), 2", **MAXIMA))
-adaptive_max_pool2d = adaptive(
+adaptive_max_pool1d = cast(
+    "AdaptivePool", of_rank(_max, "adaptive_max_pool1d", sample="image(1), 2", **MAXIMA)
+)
+adaptive_max_pool2d = cast(
+    "AdaptivePool",
     of_rank(
         _max,
         "adaptive_max_pool2d",
@@ -180,16 +172,17 @@ adaptive_max_pool2d = adaptive(
         "adaptive_max_pool2d_backward @format1",
         sample="image(2), 2",
         **MAXIMA,
-    )
+    ),
 )
-adaptive_max_pool3d = adaptive(
+adaptive_max_pool3d = cast(
+    "AdaptivePool",
     of_rank(
         _max,
         "adaptive_max_pool3d",
         torch="adaptive_max_pool3d return_indices=True; adaptive_max_pool3d_backward",
         sample="image(3), 2",
         **MAXIMA,
-    )
+    ),
 )
 
 
@@ -236,9 +229,7 @@ def _format(x: Any) -> str:
 def _avg_backward(what: str, grad: Any, x: Any) -> Array:
     """Returns the gradient of `adaptive_avg_pool2d` in x.
 
-    Args:
-        grad: Of the result.
-        x: What was pooled, in whose memory format the gradient is; its elements do not matter.
+    ``grad`` is that of the result; the gradient has x's memory format, and no element of x matters.
 
     Raises:
         ShapeError, DTypeError: With what was given and what was expected.
@@ -265,39 +256,3 @@ def _avg_backward(what: str, grad: Any, x: Any) -> Array:
 adaptive_avg_pool1d_backward = of_rank(_avg_backward, "adaptive_avg_pool1d_backward")
 adaptive_avg_pool2d_backward = of_rank(_avg_backward, "adaptive_avg_pool2d_backward")
 adaptive_avg_pool3d_backward = of_rank(_avg_backward, "adaptive_avg_pool3d_backward")
-
-
-@repeatable
-def _max_backward(what: str, grad: Any, x: Any, indices: Any) -> Array:
-    """Returns the gradient of `adaptive_max_pool2d` in x.
-
-    Args:
-        grad: Of the result.
-        x: What was pooled, in whose memory format the gradient is; its elements do not matter.
-        indices: As the call returned them.
-
-    Raises:
-        ShapeError, DTypeError: With what was given and what was expected.
-    """
-    ndim = rank_of(what)
-    dtype = check_floating(what, "grad", grad)
-    lead, _ = _sizes(what, x, ndim, grad.shape[-ndim:])
-    check_shape(what, "grad", grad, (*x.shape[:lead], *grad.shape[-ndim:]))
-    check_shape(what, "indices", indices, grad.shape)
-    window = places(lead + ndim, {lead + d: f"o{d}" for d in range(ndim)})
-    flat = f"coord({lead})"
-    for d in range(1, ndim):
-        flat = f"({flat}) * size({lead + d}) + coord({lead + d})"
-    body = f"""
-        long here = {flat};
-        typeof_x1 sum = 0;
-        LOOPS
-            sum += at_x2({window}) == here ? at_x1({window}) : 0;
-        y0 = sum;"""
-    expr = "(void)x0;\n" + _over("o", "x1", lead, ndim, body)
-    return kernel(expr, what, dtype)(x, grad, indices)
-
-
-adaptive_max_pool1d_backward = of_rank(_max_backward, "adaptive_max_pool1d_backward")
-adaptive_max_pool2d_backward = of_rank(_max_backward, "adaptive_max_pool2d_backward")
-adaptive_max_pool3d_backward = of_rank(_max_backward, "adaptive_max_pool3d_backward")

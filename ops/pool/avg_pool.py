@@ -12,35 +12,15 @@ from clprim.arrays.array import Array
 from clprim.dtypes import is_integer
 from clprim.errors import ShapeError, quoted
 from clprim.graph.repeat import repeatable
-from clprim.ops.pool.windows import Borders, Numbers, Windows, windows
-from clprim.ops.registry import operator
+from clprim.ops.pool.sliding import Windows, windows
 from clprim.ops.shared.arguments import check_floating, check_shape
 from clprim.ops.shared.epilogue import stored
 from clprim.ops.shared.ranks import Store, of_rank, rank_of
-from clprim.ops.shared.strings import kernel, places
+from clprim.ops.shared.strings import kernel
+from clprim.ops.shared.windows import Numbers, Padding
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-
-@operator(sample="image(1), 2", wrt="x")
-def avg_pool1d(
-    x: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    padding: Borders = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    *,
-    dilation: Numbers = 1,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-) -> Array:
-    """Returns the mean of every window of (N, C, L) or (C, L); see `avg_pool2d`."""
-    given = (kernel_size, stride, padding, ceil_mode, count_include_pad, None)
-    store = {"epilogue": epilogue, "epilogue_args": epilogue_args, "out": out}
-    return mean_pool("avg_pool1d", x, *given, dilation=dilation, **store)
 
 
 @repeatable
@@ -49,7 +29,7 @@ def mean_pool(
     x: Any,
     kernel_size: Numbers,
     stride: Numbers | None = None,
-    padding: Borders = 0,
+    padding: Padding = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
@@ -86,23 +66,22 @@ def mean_pool(
         >>> ops.avg_pool2d(x, 2).get()
         array([[[2.5, 4.5]]], dtype=float32)
     """
-    ndim = rank_of(what)
     dtype = check_floating(what, "x", x)
-    w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
-    shape = (*x.shape[: w.lead], *w.outputs)
-    divisor = divisor_of(what, w, count_include_pad, divisor_override)
-    element = places(w.lead + ndim, {w.lead + d: f"i{d}" for d in w.axes})
+    how = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    w, divisor = _means(what, x, *how, dilation)
     body = f"""
         typeof_y0 sum = 0;
         LOOPS {{
-            typeof_y0 v = at_x0({element});
+            typeof_y0 v = at_x0({w.element});
             {"if (inside) " if w.leave else ""}sum += v;
         END
         y0 = sum / {divisor.replace("FROM", "from")};"""
     text = w.over_window(body, edges=w.leave)
+    shape = (*x.shape[: w.lead], *w.outputs)
     return stored(what, text, shape, [dtype], ([x], w.numbers), store)
 
 
+avg_pool1d = of_rank(mean_pool, "avg_pool1d", sample="image(1), 2", wrt="x")
 avg_pool2d = of_rank(
     mean_pool,
     "avg_pool2d",
@@ -122,17 +101,28 @@ avg_pool3d = of_rank(
 )
 
 
-def divisor_of(what: str, w: Windows, padded: bool, override: int | None) -> str:
-    """What the sum of the window of x0 that begins at ``FROM0``, ``FROM1``, … is divided by."""
+def _means(
+    what: str,
+    x: Any,
+    kernel_size: Numbers,
+    stride: Numbers | None,
+    padding: Padding,
+    ceil_mode: bool,
+    padded: bool,
+    override: int | None,
+    dilation: Numbers,
+) -> tuple[Windows, str]:
+    """Windows, and what the sum of that which begins at ``FROM0``, ``FROM1``, … is divided by."""
+    w = windows(what, x, rank_of(what), kernel_size, stride, padding, dilation, ceil_mode)
     if override is not None:
         if not is_integer(override) or override == 0:
             raise ShapeError(
                 f"{what}: divisor_override={quoted(override)}: expected a number but 0"
             )
-        return str(int(override))
+        return w, str(int(override))
     counts = []
-    for d in w.axes:
-        k, size = w.kernel[d], f"(int)size_x0({w.lead + d})"
+    for d, k in enumerate(w.kernel):
+        size = f"(int)size_x0({w.lead + d})"
         if not w.leave:
             counts.append(str(k))
         elif w.dilated:  # elements before an end, less those before the input
@@ -144,71 +134,31 @@ def divisor_of(what: str, w: Windows, padded: bool, override: int | None) -> str
             counts.append(f"(min(FROM{d} + {k}, {size} + after{d}) - FROM{d})")
         else:
             counts.append(f"(min(FROM{d} + {k}, {size}) - max(FROM{d}, 0))")
-    return f"(float)({' * '.join(counts)})"
+    return w, f"(float)({' * '.join(counts)})"
 
 
 # --- gradients ------------------------------------------------------------------------------------
 
 
-def avg_pool1d_backward(
-    grad: Any,
-    x: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    padding: Borders = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    *,
-    dilation: Numbers = 1,
-) -> Array:
-    """Returns the gradient of `avg_pool1d` in x; see `avg_pool2d_backward`."""
-    given = (kernel_size, stride, padding, ceil_mode, count_include_pad, None)
-    return _avg_pool_backward("avg_pool1d_backward", grad, x, *given, dilation=dilation)
-
-
 @repeatable
-def _avg_pool_backward(
-    what: str,
-    grad: Any,
-    x: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    padding: Borders = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-    *,
-    dilation: Numbers = 1,
-) -> Array:
-    """Returns the gradient of `avg_pool2d` in x.
+def _avg_pool_backward(what: str, grad: Any, x: Any, *how: Any, **named: Any) -> Array:
+    """Returns the gradient of `avg_pool2d` in x, of whose elements none matters.
 
-    Args:
-        grad: Of the result.
-        x: What was pooled, in whose memory format the gradient is; its elements do not matter.
-        kernel_size: As in the call.
-        stride: Likewise.
-        padding: Likewise.
-        ceil_mode: Likewise.
-        count_include_pad: Likewise.
-        divisor_override: Likewise.
-        dilation: Likewise.
+    ``grad`` is that of the result, all else as in the call.
 
     Raises:
         ShapeError, DTypeError: As `avg_pool2d`, and of a grad of another shape.
     """
-    ndim = rank_of(what)
     check_floating(what, "x", x)
     dtype = check_floating(what, "grad", grad)
-    w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
+    w, divisor = _means(what, x, *how, **named)
     check_shape(what, "grad", grad, (*x.shape[: w.lead], *w.outputs))
-    window = places(w.lead + ndim, {w.lead + d: f"o{d}" for d in w.axes})
-    divisor = divisor_of(what, w, count_include_pad, divisor_override)
     begins = [f"int begin{d} = o{d} * stride{d} - before{d};" for d in w.axes]
     body = f"""
         typeof_x1 sum = 0;
         LOOPS {{
             {" ".join(begins) if "FROM" in divisor else ""}
-            typeof_x1 v = at_x1({window}) / {divisor.replace("FROM", "begin")};
+            typeof_x1 v = at_x1({w.window}) / {divisor.replace("FROM", "begin")};
             if (inside) sum += v;
         END
         y0 = sum;"""
@@ -216,5 +166,6 @@ def _avg_pool_backward(
     return operator(x, grad, *w.numbers)
 
 
-avg_pool2d_backward = of_rank(_avg_pool_backward, "avg_pool2d_backward")
-avg_pool3d_backward = of_rank(_avg_pool_backward, "avg_pool3d_backward")
+avg_pool1d_backward = of_rank(_avg_pool_backward, "avg_pool1d_backward", mean_pool)
+avg_pool2d_backward = of_rank(_avg_pool_backward, "avg_pool2d_backward", mean_pool)
+avg_pool3d_backward = of_rank(_avg_pool_backward, "avg_pool3d_backward", mean_pool)

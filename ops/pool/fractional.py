@@ -6,25 +6,23 @@ plane; the last one ends where the input does.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from clprim import random
-from clprim.arrays.array import Array, new_dense, view_of
+from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError, quoted
-from clprim.ops.index.scatter import scatter_add
-from clprim.ops.pool.max_pool import check_indices, lowest, planes_of
-from clprim.ops.pool.pairs import MAXIMA, Ratio, fractional
-from clprim.ops.pool.windows import Numbers, lead_of, numbers
-from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of, real
-from clprim.ops.shared.dims import empty_like
+from clprim.ops.pool.max_pool import greatest
+from clprim.ops.pool.pairs import MAXIMA, FractionalPool, Ratio
+from clprim.ops.pool.sliding import lead_of
+from clprim.ops.shared.arguments import check_floating, dtype_of, real
 from clprim.ops.shared.epilogue import stored
 from clprim.ops.shared.ranks import Store, of_rank, rank_of
 from clprim.ops.shared.strings import places
+from clprim.ops.shared.windows import Numbers, numbers
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -95,7 +93,8 @@ def _pool(
     return stored(what, text, shape, dtypes, given, store)
 
 
-fractional_max_pool2d = fractional(
+fractional_max_pool2d = cast(
+    "FractionalPool",
     of_rank(
         _pool,
         "fractional_max_pool2d",
@@ -103,9 +102,10 @@ fractional_max_pool2d = fractional(
         "fractional_max_pool2d_backward -kernel_size -output_size @none",
         **MAXIMA,
         sample="image(2), 2, 2, random_samples=empty((0, 3, 2), float32)",
-    )
+    ),
 )
-fractional_max_pool3d = fractional(
+fractional_max_pool3d = cast(
+    "FractionalPool",
     of_rank(
         _pool,
         "fractional_max_pool3d",
@@ -113,7 +113,7 @@ fractional_max_pool3d = fractional(
         "fractional_max_pool3d_backward -kernel_size -output_size @none",
         **MAXIMA,
         sample="image(3), 2, 2, random_samples=empty((0, 3, 3), float32)",
-    )
+    ),
 )
 
 
@@ -145,18 +145,7 @@ def _greatest(lead: int, windows: tuple[int, ...], dtype: AnyDType) -> str:
         loops.append(f"for (int i{d} = from{d}; i{d} < from{d} + {size}; ++i{d})")
         flat = f"({flat}) * size_x0({lead + d}) + i{d}" if d else flat
     element = places(lead + len(windows), {lead + d: f"i{d}" for d in range(len(windows))})
-    text = "\n".join(lines)
-    return f"""{text}
-        typeof_y0 best = {lowest(dtype)};
-        long chosen = -1;
-        {" ".join(loops)} {{
-            typeof_y0 v = at_x0({element});
-            if (v > best || v != v || chosen < 0) {{
-                best = v;
-                chosen = {flat};
-            }}
-        }}
-        y0 = best;"""
+    return "\n".join([*lines, greatest(" ".join(loops), element, flat, dtype)])
 
 
 def _outputs(
@@ -179,38 +168,3 @@ def _outputs(
     if min(found) < 1:
         raise ShapeError(f"{what}: output_ratio={quoted(output_ratio)} leaves nothing of {sizes}")
     return found
-
-
-def _backward(what: str, grad: Any, x: Any, indices: Any) -> Array:
-    """Returns the gradient of `fractional_max_pool2d` in x.
-
-    Args:
-        grad: Of the result.
-        x: What was pooled, in whose memory format the gradient is; its elements do not matter.
-        indices: As the call returned them.
-
-    Raises:
-        ShapeError, DTypeError: With what was given and what was expected.
-    """
-    ndim = rank_of(what)
-    check_floating(what, "x", x)
-    check_floating(what, "grad", grad)
-    lead = lead_of(what, x, ndim)
-    if grad.ndim != x.ndim:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {x.ndim} dimensions")
-    check_shape(what, "grad", grad, (*x.shape[:lead], *grad.shape[lead:]))
-    check_indices(what, indices, grad.shape)
-    found = empty_like(x, x.shape, grad.dtype)
-    lines = planes_of(found, lead)
-    if lines is None:  # neither memory format
-        found = new_dense(x.shape, grad.dtype)
-        lines = planes_of(found, lead)
-    found.fill(0)
-    flat = (*grad.shape[:lead], math.prod(grad.shape[lead:]))
-    chosen, given = (view_of(a, a.shape, a.strides, a.offset) for a in (indices, grad))
-    scatter_add(lines, -1, chosen.reshape(flat), given.reshape(flat), out=lines)
-    return found
-
-
-fractional_max_pool2d_backward = of_rank(_backward, "fractional_max_pool2d_backward")
-fractional_max_pool3d_backward = of_rank(_backward, "fractional_max_pool3d_backward")

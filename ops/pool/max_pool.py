@@ -8,26 +8,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from clprim.arrays.array import Array, view_of
+from clprim.arrays.array import Array, new_dense, view_of
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
 from clprim.graph.repeat import repeatable
-from clprim.ops.pool.pairs import MAXIMA, sliding
-from clprim.ops.pool.windows import (
-    Borders,
-    Numbers,
-    Windows,
-    windows,
-)
-from clprim.ops.shared.arguments import check_shape, dtype_of
+from clprim.ops.index.scatter import scatter_add
+from clprim.ops.pool.pairs import MAXIMA, MaxPool
+from clprim.ops.pool.sliding import Windows, lead_of, windows
+from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import stored
 from clprim.ops.shared.ranks import Store, of_rank, rank_of
-from clprim.ops.shared.strings import kernel, places
+from clprim.ops.shared.strings import kernel
+from clprim.ops.shared.windows import Numbers, Padding
 from clprim.primitives.lines import take_lines
 
 if TYPE_CHECKING:
@@ -42,7 +39,7 @@ def _max_pool(
     x: Any,
     kernel_size: Numbers,
     stride: Numbers | None = None,
-    padding: Borders = 0,
+    padding: Padding = 0,
     dilation: Numbers = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
@@ -77,8 +74,7 @@ def _max_pool(
         >>> y.get().ravel(), indices.get().ravel()
         (array([5., 9.], dtype=float32), array([1, 6]))
     """
-    ndim = rank_of(what)
-    w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
+    w = windows(what, x, rank_of(what), kernel_size, stride, padding, dilation, ceil_mode)
     w = replace(w, free=True)
     shape = (*x.shape[: w.lead], *w.outputs)
     dtypes = (x.dtype, _INDEX) if return_indices else (x.dtype,)
@@ -86,8 +82,9 @@ def _max_pool(
     return stored(what, text, shape, dtypes, ([x], w.numbers), store)
 
 
-max_pool1d = sliding(of_rank(_max_pool, "max_pool1d", sample="image(1), 2", **MAXIMA))
-max_pool2d = sliding(
+max_pool1d = cast("MaxPool", of_rank(_max_pool, "max_pool1d", sample="image(1), 2", **MAXIMA))
+max_pool2d = cast(
+    "MaxPool",
     of_rank(
         _max_pool,
         "max_pool2d",
@@ -96,9 +93,10 @@ max_pool2d = sliding(
         onnx="MaxPool(x) ceil_mode=0 @2 @positions @windows",
         sample="image(2), 2",
         **MAXIMA,
-    )
+    ),
 )
-max_pool3d = sliding(
+max_pool3d = cast(
+    "MaxPool",
     of_rank(
         _max_pool,
         "max_pool3d",
@@ -106,7 +104,7 @@ max_pool3d = sliding(
         "max_pool3d_with_indices_backward @format1",
         sample="image(3), 2",
         **MAXIMA,
-    )
+    ),
 )
 
 
@@ -121,13 +119,12 @@ def lowest(dtype: AnyDType) -> str:
 
 
 def _forward(w: Windows, dtype: AnyDType, indices: bool) -> str:
-    element = places(w.lead + len(w.axes), {w.lead + d: f"i{d}" for d in w.axes})
     greater = "v > best" if dtype.kind in "biu" else "v > best || v != v"
     if not indices:
         body = f"""
             typeof_y0 best = {lowest(dtype)};
             LOOPS {{
-                typeof_y0 v = at_x0({element});
+                typeof_y0 v = at_x0({w.element});
                 {"if (inside) " if w.dilated else ""}best = {greater} ? v : best;
             END
             y0 = best;"""
@@ -142,7 +139,7 @@ def _forward(w: Windows, dtype: AnyDType, indices: bool) -> str:
         typeof_y0 best = {lowest(dtype)};
         {place} chosen = {start};
         LOOPS {{
-            typeof_y0 v = at_x0({element});
+            typeof_y0 v = at_x0({w.element});
             chosen = {guard}({greater}{none}) ? {w.flat(place)} : chosen;
             best = {guard}({greater}) ? v : best;
         END
@@ -161,28 +158,20 @@ def _max_pool_backward(
     x: Any,
     kernel_size: Numbers,
     stride: Numbers | None = None,
-    padding: Borders = 0,
+    padding: Padding = 0,
     dilation: Numbers = 1,
     ceil_mode: bool = False,
     indices: Any = None,
 ) -> Array:
     """Returns the gradient of `max_pool2d` in x.
 
-    Args:
-        grad: Of the result.
-        x: What was pooled, in whose memory format the gradient is.
-        kernel_size: As in the call.
-        stride: Likewise.
-        padding: Likewise.
-        dilation: Likewise.
-        ceil_mode: Likewise.
-        indices: As the call returned them; computed anew where they are None.
+    ``grad`` is that of the result, ``indices`` are as the call returned them, computed anew where
+    they are None; all else is as in the call.
 
     Raises:
         ShapeError, DTypeError: As `max_pool2d`, and of another grad or indices.
     """
-    ndim = rank_of(what)
-    w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
+    w = windows(what, x, rank_of(what), kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[: w.lead], *w.outputs)
     check_shape(what, "grad", grad, shape)
     if indices is None:
@@ -231,8 +220,6 @@ def check_indices(what: str, indices: Any, shape: tuple[int, ...]) -> None:
 
 def gathered(w: Windows, values: str, chosen: str, op: str) -> str:
     """Returns what windows that chose an element hold in an array; another says their choice."""
-    ndim = w.lead + len(w.axes)
-    window = places(ndim, {w.lead + d: f"o{d}" for d in w.axes})
     flat = f"coord({w.lead})"
     for d in w.axes[1:]:
         flat = f"({flat}) * size({w.lead + d}) + coord({w.lead + d})"
@@ -240,8 +227,59 @@ def gathered(w: Windows, values: str, chosen: str, op: str) -> str:
         long here = {flat};
         typeof_{values} sum = 0;
         LOOPS {{
-            typeof_{values} v = at_{values}({window});
-            sum {op} inside && at_{chosen}({window}) == here ? v : {"sum" if op == "=" else "0"};
+            typeof_{values} v = at_{values}({w.window});
+            sum {op} inside && at_{chosen}({w.window}) == here ? v : {"sum" if op == "=" else "0"};
         END
         y0 = sum;"""
     return w.over_outputs(values, body)
+
+
+def greatest(loops: str, element: str, flat: str, dtype: AnyDType) -> str:
+    """Returns C that finds the greatest element that loops pass, ``best``, and where it is."""
+    greater = "v > best" if dtype.kind in "biu" else "v > best || v != v"
+    return f"""
+        typeof_y0 best = {lowest(dtype)};
+        long chosen = -1;
+        {loops} {{
+            typeof_y0 v = at_x0({element});
+            if ({greater} || chosen < 0) {{
+                best = v;
+                chosen = {flat};
+            }}
+        }}
+        y0 = best;"""
+
+
+@repeatable
+def _chosen_backward(what: str, grad: Any, x: Any, indices: Any) -> Array:
+    """Returns the gradient in x of what chose elements of it.
+
+    ``indices`` are as the call returned them; of x, in whose memory format the gradient is, no
+    element matters.
+
+    Raises:
+        ShapeError, DTypeError: With what was given and what was expected.
+    """
+    check_floating(what, "grad", grad)
+    lead = lead_of(what, x, rank_of(what))
+    if grad.ndim != x.ndim:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {x.ndim} dimensions")
+    check_shape(what, "grad", grad, (*x.shape[:lead], *grad.shape[lead:]))
+    check_indices(what, indices, grad.shape)
+    found = empty_like(x, x.shape, grad.dtype)
+    lines = planes_of(found, lead)
+    if lines is None:  # neither memory format
+        found = new_dense(x.shape, grad.dtype)
+        lines = planes_of(found, lead)
+    found.fill(0)
+    flat = (*grad.shape[:lead], math.prod(grad.shape[lead:]))
+    chosen, given = (view_of(a, a.shape, a.strides, a.offset) for a in (indices, grad))
+    scatter_add(lines, -1, chosen.reshape(flat), given.reshape(flat), out=lines)
+    return found
+
+
+adaptive_max_pool1d_backward = of_rank(_chosen_backward, "adaptive_max_pool1d_backward")
+adaptive_max_pool2d_backward = of_rank(_chosen_backward, "adaptive_max_pool2d_backward")
+adaptive_max_pool3d_backward = of_rank(_chosen_backward, "adaptive_max_pool3d_backward")
+fractional_max_pool2d_backward = of_rank(_chosen_backward, "fractional_max_pool2d_backward")
+fractional_max_pool3d_backward = of_rank(_chosen_backward, "fractional_max_pool3d_backward")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 from clprim.arrays.array import Array
-from clprim.ops.pool.windows import Borders, Numbers
 from clprim.ops.shared.ranks import Store
+from clprim.ops.shared.windows import Numbers, Padding
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -27,7 +27,7 @@ class MaxPool(Protocol):
         x: Any,
         kernel_size: Numbers,
         stride: Numbers | None = ...,
-        padding: Borders = ...,
+        padding: Padding = ...,
         dilation: Numbers = ...,
         ceil_mode: bool = ...,
         return_indices: Literal[False] = ...,
@@ -40,7 +40,7 @@ class MaxPool(Protocol):
         x: Any,
         kernel_size: Numbers,
         stride: Numbers | None = ...,
-        padding: Borders = ...,
+        padding: Padding = ...,
         dilation: Numbers = ...,
         ceil_mode: bool = ...,
         *,
@@ -98,18 +98,3 @@ class FractionalPool(Protocol):
         random_samples: Any = ...,
         **store: Unpack[Store],
     ) -> Pair: ...
-
-
-def sliding(function: Callable[..., Array | Pair]) -> MaxPool:
-    """Returns the function, whose result depends on its arguments as `MaxPool` says."""
-    return cast("MaxPool", function)
-
-
-def adaptive(function: Callable[..., Array | Pair]) -> AdaptivePool:
-    """Returns the function, whose result depends on its arguments as `AdaptivePool` says."""
-    return cast("AdaptivePool", function)
-
-
-def fractional(function: Callable[..., Array | Pair]) -> FractionalPool:
-    """Returns the function, whose result depends on its arguments as `FractionalPool` says."""
-    return cast("FractionalPool", function)

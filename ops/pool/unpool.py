@@ -11,11 +11,13 @@ from clprim.call.arguments import as_shape
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.pool.max_pool import check_indices, gathered
-from clprim.ops.pool.windows import Numbers, Windows, numbers, windows
+from clprim.ops.pool.sliding import Windows, lead_of
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.epilogue import stored
 from clprim.ops.shared.ranks import Store, of_rank, rank_of
 from clprim.ops.shared.strings import kernel, places
+from clprim.ops.shared.windows import Numbers, numbers
+from clprim.plan.conv.problem import Axis
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -62,18 +64,19 @@ def _unpool(
                 [0., 0., 9., 0.]]], dtype=float32)
     """
     ndim = rank_of(what)
-    one = windows(what, x, ndim, 1, None, 0)
+    lead = lead_of(what, x, ndim)
     check_indices(what, indices, x.shape)
     kernel_ = numbers(what, "kernel_size", kernel_size, ndim, 1)
     steps = kernel_ if stride is None else numbers(what, "stride", stride, ndim, 1)
     pads = numbers(what, "padding", padding, ndim, 0)
+    each = tuple(zip(kernel_, steps, pads, strict=True))
     sizes = tuple(
-        (n - 1) * s - 2 * p + k for n, s, p, k in zip(one.sizes, steps, pads, kernel_, strict=True)
+        (n - 1) * s - 2 * p + k for n, (k, s, p) in zip(x.shape[lead:], each, strict=True)
     )
     if output_size is not None:
         given = as_shape(f"{what}: output_size", output_size)
-        if given[: one.lead] == x.shape[: one.lead] and len(given) == x.ndim:
-            given = given[one.lead :]
+        if given[:lead] == x.shape[:lead] and len(given) == x.ndim:
+            given = given[lead:]
         close = len(given) == ndim and all(
             abs(g - n) < s for g, n, s in zip(given, sizes, steps, strict=True)
         )
@@ -83,8 +86,9 @@ def _unpool(
                 f"{sizes}"
             )
         sizes = given
-    w = Windows(one.lead, sizes, kernel_, steps, pads, (1,) * ndim, one.sizes)
-    shape = (*x.shape[: one.lead], *sizes)
+    along = tuple(Axis(n, k, s, 1, p, p) for n, (k, s, p) in zip(sizes, each, strict=True))
+    w = Windows(lead, along, x.shape[lead:])
+    shape = (*x.shape[:lead], *sizes)
     text = gathered(w, "x0", "x1", "=")
     return stored(what, text, shape, [x.dtype], ([x, indices], w.numbers), store)
 
@@ -98,15 +102,13 @@ max_unpool3d = of_rank(_unpool, "max_unpool3d", sample=_SAMPLE.format(3), wrt="x
 def _unpool_backward(what: str, grad: Any, indices: Any) -> Array:
     """Returns the gradient of `max_unpool2d` in x: that of the places where elements were put.
 
-    Args:
-        grad: Of the result.
-        indices: As in the call.
+    ``grad`` is that of the result, ``indices`` are as in the call.
 
     Raises:
         ShapeError, DTypeError: With what was given and what was expected.
     """
     ndim = rank_of(what)
-    lead = windows(what, grad, ndim, 1, None, 0).lead
+    lead = lead_of(what, grad, ndim)
     if dtype_of(what, "indices", indices) != np.int64:
         raise DTypeError(f"{what}: expected indices of int64, got {indices.dtype}")
     if indices.ndim != grad.ndim or indices.shape[:lead] != grad.shape[:lead]:

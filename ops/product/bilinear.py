@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from clprim.arrays.array import Array, view_of
+from clprim.arrays.array import Array, new_dense, view_of
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.norm.arguments import allocate
 from clprim.ops.product.arguments import check_operands, product_dtypes
 from clprim.ops.product.matmul import linear, linear_backward, matmul
 from clprim.ops.registry import operator
@@ -99,7 +98,7 @@ def bilinear_backward(
     _, dw, db = linear_backward(rows, pairs, _matrix(w), output_mask=mask)
     dx1 = dx2 = None
     if first or second:
-        dpairs = allocate(pairs.shape, pairs.dtype)
+        dpairs = new_dense(pairs.shape, pairs.dtype)
         planes = matmul(rows, _matrix(w), out=dpairs).reshape((*lead, *w.shape[1:]))
         dx1 = _as(x1.dtype, _SUM(planes, _wide(x2, -2), axis=-1)) if first else None
         dx2 = _as(x2.dtype, _SUM(planes, _wide(x1, -1), axis=-2)) if second else None

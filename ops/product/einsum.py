@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from clprim.arrays.array import Array, view_of
+from clprim.arrays.array import Array, new_dense, view_of
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError, quoted
-from clprim.ops.norm.arguments import allocate
 from clprim.ops.product.matmul import matmul
 from clprim.ops.reduction.reduce import sum as reduce_sum
 from clprim.ops.registry import operator
@@ -217,7 +216,7 @@ def _contract(
     made = dtype if last else wide
     out = None
     if dtype.kind not in "iu" and made != promote([x.dtype, y.dtype]):
-        out = allocate((*left.shape[:-1], right.shape[-1]), made)
+        out = new_dense((*left.shape[:-1], right.shape[-1]), made)
     product = matmul(left, right, out=out)
     found = "".join([*batch, *rows, *columns])
     return found, product.reshape(tuple(sizes[c] for c in found))

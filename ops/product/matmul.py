@@ -26,6 +26,7 @@ from clprim.ops.product.arguments import (
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, dtype_of, is_array
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
+from clprim.ops.shared.sums import SUM
 from clprim.plan.epilogue import Epilogue, Read
 from clprim.plan.product.family import PRODUCTS
 from clprim.plan.product.problem import Contraction, Digits, Gathered, Output, Packed
@@ -36,7 +37,6 @@ from clprim.plan.strides import (
     dense_strides,
 )
 from clprim.primitives.product import Contracted, ContractionPrimitive, contract
-from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
 
 
@@ -216,9 +216,6 @@ def linear(
     )
 
 
-_bias_gradient = Reduction("", init="reduce_y0 = 0;", step="reduce_y0 += x0;", name="linear_bias")
-
-
 def linear_backward(
     grad: Any,
     x: Any,
@@ -269,7 +266,7 @@ def linear_backward(
     dx = matmul(grad, w, out=out[0], beta=beta) if mask[0] else None
     dw = matmul(rows, columns, transpose_a=True, out=out[1], beta=beta) if mask[1] else None
     axes = tuple(range(grad.ndim - 1))
-    db = _bias_gradient(grad, axis=axes, out=out[2], beta=beta) if mask[2] else None
+    db = SUM(grad, axis=axes, out=out[2], beta=beta) if mask[2] else None
     return dx, dw, db
 
 
@@ -362,20 +359,7 @@ def _products(
     inner, lanes, lane = _joined(batch, shape[row], strides, packs, row, 3)
     inner, outputs, output = _joined(batch[:inner], shape[column], strides, gathers, column, 1)
     batch = batch[:inner]
-    # Trailing batch dimensions that every operand walks as one are the groups of a contraction.
-    groups, steps, outer = 1, [0] * len(operands), len(batch)
-    for d in reversed(range(len(batch))):
-        if batch[d] == 1:
-            outer = d
-            continue
-        if groups > 1 and any(
-            s[d] != step * groups for s, step in zip(strides, steps, strict=True)
-        ):
-            break
-        if groups == 1:
-            steps = [s[d] for s in strides]
-        groups *= batch[d]
-        outer = d
+    outer, groups, steps = _grouped(batch, strides)
     products = []
     for place in itertools.product(*(range(size) for size in batch[:outer])):
         at = [
@@ -384,6 +368,7 @@ def _products(
         ]
         a_k, b_k = strides[0][-1], strides[1][-2]
         depth = ((0, 0, b_k), (0, 0, a_k)) if swap else ((0, 0, a_k), (0, 0, b_k))
+        first, second = ((operands[i].dtype, at[i], steps[i]) for i in (gathers, packs))
         results = {
             read.name: Output(
                 read.name, read.operand.dtype, at[i], steps[i], output[i][-1], lane[i]
@@ -398,22 +383,33 @@ def _products(
                 depths=(1, 1, k),
                 outputs=outputs[-1],
                 value=value,
-                gathered=Gathered(
-                    operands[gathers].dtype,
-                    at[gathers],
-                    steps[gathers],
-                    lane[gathers],
-                    depth[0],
-                    sizes[gathers],
-                ),
-                packed=Packed(
-                    operands[packs].dtype, at[packs], steps[packs], output[packs][-1], depth[1]
-                ),
+                gathered=Gathered(*first, lane[gathers], depth[0], sizes[gathers]),
+                packed=Packed(*second, output[packs][-1], depth[1]),
                 y=results["y0"],
                 epilogue=epilogue.placed(partial(_of_name, results)),
             )
         )
     return tuple(products)
+
+
+def _grouped(
+    batch: tuple[int, ...], strides: Sequence[tuple[int, ...]]
+) -> tuple[int, int, list[int]]:
+    """Joins trailing batch dimensions that every operand walks as one: groups of a contraction.
+
+    Returned are how many dimensions are left, how many groups there are, and operands' steps.
+    """
+    groups, steps, outer = 1, [0] * len(strides), len(batch)
+    for d in reversed(range(len(batch))):
+        if batch[d] > 1:
+            pairs = zip(strides, steps, strict=True)
+            if groups > 1 and any(s[d] != step * groups for s, step in pairs):
+                break
+            if groups == 1:
+                steps = [s[d] for s in strides]
+            groups *= batch[d]
+        outer = d
+    return outer, groups, steps
 
 
 def _joined(

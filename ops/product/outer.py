@@ -12,9 +12,8 @@ from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import one_dim
 from clprim.ops.shared.strings import kernel, places
-from clprim.ops.shared.sums import added
+from clprim.ops.shared.sums import SUM
 from clprim.plan.strides import broadcast_shapes
-from clprim.primitives.reduction import Reduction
 
 
 @operator(autocast="widest cross dot vdot tensordot", sample="x, x, 1", wrt="x y")
@@ -76,16 +75,13 @@ def cross_backward(
     return _summed(cross(y, grad, at), x), _summed(cross(grad, x, at), y)
 
 
-_SUM = Reduction("y0 = x0;", **added(1), name="cross_sum")
-
-
 def _summed(grad: Array, like: Any) -> Array:
     """The gradient of an array that was broadcast."""
     if grad.shape == like.shape:
         return grad
     missing = grad.ndim - like.ndim
     axes = [d for d, n in enumerate(grad.shape) if d < missing or like.shape[d - missing] != n]
-    found: Array = _SUM(grad, axis=tuple(axes)).reshape(like.shape)
+    found: Array = SUM(grad, axis=tuple(axes)).reshape(like.shape)
     return found
 
 

@@ -7,12 +7,13 @@ brought back to 8 bits by an epilogue in the kernel that stores them.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from clprim.arrays.array import Array, array_over, new_dense, view_of
-from clprim.arrays.creation import asarray
+from clprim.arrays.creation import asarray, full
 from clprim.arrays.formats import order_like
 from clprim.call.arguments import check_array
 from clprim.call.packed import matrix_of
@@ -20,23 +21,27 @@ from clprim.dtypes import NO_ARRAY, AnyDType, as_dtype
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.conv.arguments import check_shapes
 from clprim.ops.conv.forward import conv2d
-from clprim.ops.conv.windows import Padding, Pair, windows
 from clprim.ops.product.arguments import check_bias
 from clprim.ops.product.matmul import matmul
 from clprim.ops.quantized.zero_points import (
     column_terms,
     spread,
     weight_zeros,
-    window_sums,
     zero_of,
 )
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.registry import operator
+from clprim.ops.shape.join import repeat_interleave
 from clprim.ops.shape.pad import pad
 from clprim.ops.shared.arguments import dtype_of, is_array, real
 from clprim.ops.shared.dims import one_dim
+from clprim.ops.shared.ranks import of_rank
 from clprim.ops.shared.strings import kernel
+from clprim.ops.shared.windows import Numbers, Padding, axes
 from clprim.runtime.device import current_device
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _INT8, _UINT8 = np.dtype(np.int8), np.dtype(np.uint8)
 _INT32, _FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
@@ -132,8 +137,15 @@ def dequantize(
     return kernel(text, what, kind)(x, *arrays, shape=x.shape, out=out)
 
 
-@operator()
-def quantized_matmul(
+class Requantized(TypedDict, total=False):
+    """Options of a result of 8 bits."""
+
+    bias: Any
+    out: Any
+
+
+def _quantized_matmul(
+    what: str,
     a: Any,
     b: Any,
     scale: Any,
@@ -141,10 +153,9 @@ def quantized_matmul(
     *,
     a_zero_point: int = 0,
     b_zero_point: Any = 0,
-    bias: Any = None,
     transpose_b: bool = False,
     relu: bool = False,
-    out: Any = None,
+    **stored: Unpack[Requantized],
 ) -> Array:
     """Returns clamp(round(((a - u) @ (b - v) + bias) · scale) + zero_point) of 8 bits.
 
@@ -175,7 +186,7 @@ def quantized_matmul(
         >>> ops.quantized_matmul(a, cp.asarray(np.array([[2], [1]], np.int8)), 0.1).get()
         array([[25]], dtype=int8)
     """
-    what = "quantized_matmul"
+    bias, out = stored["bias"], stored["out"]
     _eight_bits(what, a=a, b=b)
     columns = b.shape[-2 if transpose_b else -1] if len(b.shape) > 1 else 1
     if out is None:
@@ -200,8 +211,20 @@ def quantized_matmul(
     return out
 
 
-@operator()
-def quantized_conv2d(
+quantized_matmul = of_rank(_quantized_matmul, "quantized_matmul")
+
+
+class Convolved(Requantized, total=False):
+    """Those of a convolution."""
+
+    stride: Numbers
+    padding: Padding
+    dilation: Numbers
+    groups: int
+
+
+def _quantized_conv2d(
+    what: str,
     x: Any,
     w: Any,
     scale: Any,
@@ -209,13 +232,8 @@ def quantized_conv2d(
     *,
     x_zero_point: int = 0,
     w_zero_point: Any = 0,
-    bias: Any = None,
-    stride: Pair = 1,
-    padding: Padding = 0,
-    dilation: Pair = 1,
-    groups: int = 1,
     relu: bool = False,
-    out: Any = None,
+    **stored: Unpack[Convolved],
 ) -> Array:
     """Returns clamp(round(((x - u) ∗ (w - v) + bias) · scale) + zero_point) of 8 bits.
 
@@ -241,16 +259,16 @@ def quantized_conv2d(
         ShapeError, DTypeError: As `conv2d`, of arrays that have no 8 bits, of other scales, and of
             zero points that the dtype does not hold.
     """
-    what = "quantized_conv2d"
     _eight_bits(what, x=x, w=w)
-    sizes: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation}
+    bias, out, groups = stored["bias"], stored["out"], stored["groups"]
+    sizes = {name: stored[name] for name in ("stride", "padding", "dilation")}
     if x.ndim != 4 or len(w.shape) != 4:
         raise ShapeError(f"{what}: x has shape {x.shape}, w {w.shape}: expected 4 dimensions")
     check_shapes(what, x.shape, w.shape, groups)
     outputs = w.shape[0]
-    found = windows(what, x.shape[2:], w.shape[2:], **sizes)
+    found = axes(what, x.shape[2:], w.shape[2:], **sizes)
     if out is None:
-        shape = (x.shape[0], outputs, found.y.windows, found.x.windows)
+        shape = (x.shape[0], outputs, *(axis.windows for axis in found))
         out = new_dense(shape, x.dtype, order_like(x))
     _eight_bits(what, out=out)
     zero = zero_of(what, "x_zero_point", x_zero_point, x.dtype)
@@ -258,17 +276,28 @@ def quantized_conv2d(
     epilogue = _requantizing(what, out.dtype, scale, zero_point, relu, outputs, 3)
     if bias is not None:
         check_bias(what, current_device(), bias, _INT32, outputs)
-    sides = (found.x.before, found.x.after, found.y.before, found.y.after)
+    sides = [n for axis in reversed(found) for n in (axis.before, axis.after)]
     if zero and any(sides):
         x, sizes = pad(x, sides, value=zero), {**sizes, "padding": 0}
     if zeros is not None:
-        epilogue = _less(epilogue, window_sums(x, w.shape, groups, sizes), spread(zeros, 3))
+        epilogue = _less(epilogue, _window_sums(x, w.shape, groups, sizes), spread(zeros, 3))
     if zero:
         depth = math.prod(w.shape[1:])
         bias = column_terms(matrix_of(w), (1, 2, 3), zero, zeros, bias, depth)
         bias = _for_all(bias, outputs)
     conv2d(x, w, bias=bias, groups=groups, out=_signed(out), **sizes, **epilogue)
     return out
+
+
+quantized_conv2d = of_rank(_quantized_conv2d, "quantized_conv2d")
+
+
+def _window_sums(x: Any, weight_shape: Sequence[int], groups: int, sizes: dict[str, Any]) -> Array:
+    """Returns the sum of every window of an image, once for the outputs of each group."""
+    outputs, channels, height, width = weight_shape
+    ones = full((groups, channels, height, width), 1, np.int8)
+    sums: Array = conv2d(x, ones, groups=groups, **sizes)
+    return sums if groups == 1 else repeat_interleave(sums, outputs // groups, 1)
 
 
 def _eight_bits(what: str, **arrays: Any) -> None:

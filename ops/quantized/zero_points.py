@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, view_of
-from clprim.arrays.creation import asarray, full
+from clprim.arrays.creation import asarray
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.conv.forward import conv2d
 from clprim.ops.reduction.reduce import sum as add_up
-from clprim.ops.shape.join import repeat_interleave
 from clprim.ops.shared.arguments import is_array
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
@@ -65,14 +63,6 @@ def column_terms(
     none = asarray(np.zeros(1, np.int32))
     arrays = none if bias is None else bias, sums, none if zeros is None else zeros
     return kernel(_TERMS, "zero_points", _INT32)(*arrays, zero, depth)
-
-
-def window_sums(x: Any, weight_shape: Sequence[int], groups: int, sizes: dict[str, Any]) -> Array:
-    """Returns the sum of every window of an image, once for the outputs of each group."""
-    outputs, channels, height, width = weight_shape
-    ones = full((groups, channels, height, width), 1, np.int8)
-    sums: Array = conv2d(x, ones, groups=groups, **sizes)
-    return sums if groups == 1 else repeat_interleave(sums, outputs // groups, 1)
 
 
 def spread(zeros: Array, ndim: int) -> Array:

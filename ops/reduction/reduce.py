@@ -12,12 +12,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from clprim.arrays.array import Array
+from clprim.arrays.array import Array, new_dense
 from clprim.call.arguments import as_results, check_aliases, check_array, check_out
 from clprim.dtypes import AnyDType, as_dtype, value_dtype
 from clprim.errors import DTypeError
 from clprim.ops.gradients.vjp import vjp
-from clprim.ops.norm.arguments import allocate
 from clprim.ops.norm.moments import flat_view, moments, spread_view, statistics_dtype
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import Axis, Operator, by_kind, dtype_of, real
@@ -221,7 +220,7 @@ def spread_and_mean(
             check_array(what, f"out= of y{n}", array, current_device())
             check_out(what, n, array, kept if keepdims else shape, wanted)
         check_aliases(what, given, (x,), same_allowed=False)
-        flat = [allocate(shape, wanted) if a is None else a for a in out]
+        flat = [new_dense(shape, wanted) if a is None else a for a in out]
         if keepdims:
             flat = [a if n is None else flat_view(a, axes) for n, a in zip(out, flat, strict=True)]
         moments(x, axes, correction=correction, root=root, out=(flat[1], flat[0]))
@@ -229,7 +228,7 @@ def spread_and_mean(
     if wanted == statistics_dtype(dtype):
         mean, spread = moments(x, axes, correction=correction, root=root)
     else:
-        spread, mean = (allocate(shape, wanted) for _ in range(2))
+        spread, mean = (new_dense(shape, wanted) for _ in range(2))
         moments(x, axes, correction=correction, root=root, out=(mean, spread))
     if keepdims:
         spread, mean = (spread_view(a, axes) for a in (spread, mean))

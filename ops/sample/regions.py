@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,11 @@ from clprim.arrays.creation import asarray
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.index.gather import check_index
-from clprim.ops.pool.windows import numbers
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, check_shape, real
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
-
-Numbers = int | Sequence[int]
+from clprim.ops.shared.windows import Numbers, numbers
 
 
 def _boxes(what: str, x: Any, boxes: Any, images: Any) -> tuple[str, str]:

@@ -12,10 +12,11 @@ from typing import Any
 from clprim.arrays.array import Array, view_of
 from clprim.errors import ShapeError, quoted
 from clprim.graph.repeat import repeatable
-from clprim.ops.pool.windows import Borders, Numbers, numbers, sliding
+from clprim.ops.pool.sliding import sliding
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.strings import kernel
+from clprim.ops.shared.windows import Numbers, Padding, numbers
 
 
 @operator(torch="im2col", sample="x, 2", wrt="x")
@@ -24,7 +25,7 @@ def unfold(
     x: Any,
     kernel_size: Numbers,
     dilation: Numbers = 1,
-    padding: Borders = 0,
+    padding: Padding = 0,
     stride: Numbers = 1,
 ) -> Array:
     """Returns the windows of images as columns.
@@ -85,7 +86,7 @@ def fold(
     output_size: Numbers,
     kernel_size: Numbers,
     dilation: Numbers = 1,
-    padding: Borders = 0,
+    padding: Padding = 0,
     stride: Numbers = 1,
 ) -> Array:
     """Returns images that columns of windows are added up to.
@@ -144,7 +145,7 @@ def unfold_backward(
     input_size: Sequence[int],
     kernel_size: Numbers,
     dilation: Numbers = 1,
-    padding: Borders = 0,
+    padding: Padding = 0,
     stride: Numbers = 1,
 ) -> Array:
     """Returns the gradient of `unfold` in x of a shape, or of a height and width."""
@@ -156,7 +157,7 @@ def fold_backward(
     grad: Any,
     kernel_size: Numbers,
     dilation: Numbers = 1,
-    padding: Borders = 0,
+    padding: Padding = 0,
     stride: Numbers = 1,
 ) -> Array:
     """Returns the gradient of `fold` in x."""

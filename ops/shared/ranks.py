@@ -1,16 +1,19 @@
-"""Operators that differ by a rank alone: one body, whose first argument is the name."""
+"""Operators of a body that is told their names: of several ranks, or with options as one."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, TypedDict, TypeVar
 
 from clprim.ops.registry import add
+from clprim.ops.shared.windows import Numbers, Padding
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+#: The first parameter of gradients.
+GRAD = inspect.Parameter("grad", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Any")
 _ARRAYS = {1: "(N, C, L) or (C, L)", 3: "(N, C, D, H, W) or (C, D, H, W)"}
 
 
@@ -29,45 +32,69 @@ class Convolved(Store, total=False):
     algorithm: str
 
 
+class Shuffled(Convolved, total=False):
+    """Those of images, whose outputs may become pixels."""
+
+    depth_to_space: int | None
+    mode: str
+
+
 class Windowed(TypedDict, total=False):
     """Options of a convolution's gradient."""
 
-    stride: int | Sequence[int]
-    padding: int | Sequence[int] | str
-    dilation: int | Sequence[int]
+    stride: Numbers
+    padding: Padding
+    dilation: Numbers
     groups: int
     out: Any
     beta: float
     algorithm: str
 
 
-_OPTIONS = {f"Unpack[{kind.__name__}]": kind for kind in (Store, Convolved, Windowed)}
+class ShuffledBack(Windowed, total=False):
+    """Those of images, whose outputs became pixels."""
+
+    depth_to_space: int | None
+    mode: str
+
+
 _USUAL = {
     "epilogue": None, "epilogue_args": (), "out": None, "beta": 0, "algorithm": "auto",
-    "stride": 1, "padding": 0, "dilation": 1, "groups": 1,
+    "bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1, "depth_to_space": None,
+    "mode": "CRD",
 }  # fmt: skip
 
 
 def rank_of(name: str) -> int:
-    """Returns the rank that an operator's name says."""
-    return next(int(letter) for letter in name if letter.isdigit())
+    """Returns the rank that an operator's name says, or 2."""
+    return next((int(letter) for letter in name if letter.isdigit()), 2)
 
 
-def of_rank(body: Callable[Concatenate[str, P], R], name: str, **facts: str) -> Callable[P, R]:
+def of_rank(
+    body: Callable[Concatenate[str, P], R],
+    name: str,
+    forward: Callable[..., Any] | None = None,
+    usual: Mapping[str, Any] | None = None,
+    **facts: str,
+) -> Callable[P, R]:
     """Returns the operator of one rank, registered, as if it were written where its body is.
 
-    Options that a body takes as one are listed. Its docstring is the body's at rank 2; those of
-    other ranks refer to that, and keep what the body says beside arguments.
+    Options that a body takes as one are listed, with these defaults or the ``usual`` ones; behind a
+    gradient it takes what its ``forward`` does. Its docstring is the body's at rank 2, or of none;
+    those of other ranks refer to that, and keep what the body says beside arguments.
     """
     own: Any = inspect.unwrap(body)
     rank = rank_of(name)
-    _, *found = inspect.signature(own).parameters.values()
-    if found[-1].kind is inspect.Parameter.VAR_KEYWORD:
-        options = _OPTIONS[found.pop().annotation].__annotations__
+    _, *found = inspect.signature(inspect.unwrap(forward or own)).parameters.values()
+    if forward is not None:
+        found = [GRAD, *found[:-1]]
+    elif found[-1].kind is inspect.Parameter.VAR_KEYWORD:
+        kind = own.__globals__[found.pop().annotation.removeprefix("Unpack[").removesuffix("]")]
+        defaults = {**_USUAL, **(usual or {})}
         found += [
-            inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=_USUAL[n],
-                              annotation=getattr(kind, "__forward_arg__", kind))
-            for n, kind in options.items()
+            inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=defaults[n],
+                              annotation=getattr(told, "__forward_arg__", told))
+            for n, told in kind.__annotations__.items()
         ]  # fmt: skip
     taken, given = [], [repr(name)]
     for parameter in found:
@@ -78,10 +105,9 @@ def of_rank(body: Callable[Concatenate[str, P], R], name: str, **facts: str) -> 
     space: dict[str, Any] = {"__name__": own.__module__, "body": body}
     exec(f"def {name}({', '.join(taken)}):\n    return body({', '.join(given)})\n", space)
     made: Any = space[name]
-    made.__defaults__ = own.__defaults__
-    made.__kwdefaults__ = {
-        p.name: p.default for p in found if p.kind is p.KEYWORD_ONLY and p.default is not p.empty
-    } or None
+    free = [p for p in found if p.default is not p.empty]
+    made.__defaults__ = tuple(p.default for p in free if p.kind is not p.KEYWORD_ONLY) or None
+    made.__kwdefaults__ = {p.name: p.default for p in free if p.kind is p.KEYWORD_ONLY} or None
     made.__annotations__ = {p.name: p.annotation for p in found if p.annotation is not p.empty}
     made.__annotations__ |= {n: a for n, a in own.__annotations__.items() if n == "return"}
     made.__doc__ = own.__doc__

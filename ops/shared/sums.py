@@ -1,4 +1,4 @@
-"""The strings of a reduction that adds up what its expression computes."""
+"""Reductions that add up, and the strings of those that add up what their expressions compute."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 from clprim.dtypes import AnyDType, value_dtype
 from clprim.primitives.reduction import Reduction
+
+#: Adds up along axes.
+SUM = Reduction("", init="reduce_y0 = 0;", step="reduce_y0 += x0;", name="sum")
 
 
 def added(terms: int) -> dict[str, Any]:

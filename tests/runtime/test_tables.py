@@ -9,7 +9,7 @@ import pytest
 import clprim as cp
 from clprim import ops
 from clprim.call.signature import Calls
-from clprim.ops.conv import forward as conv
+from clprim.ops.conv import problem as conv
 from clprim.ops.product import matmul as gemm
 from clprim.plan.conv.problem import ConvolutionClass
 from clprim.plan.families import FAMILIES
@@ -77,7 +77,7 @@ def test_a_depthwise_tile_is_run(device):
     tuning.save(device, {("conv", problem): Entry(wanted, 1.5)})
     Calls.forget()
     np.testing.assert_array_equal(ops.conv2d(*operands, groups=20).get(), x)
-    known = conv._primitive("conv2d").calls._known.values()
+    known = conv.forward("conv2d").calls._known.values()
     calls = [call for call in known if len(call.stages) == 1]
     (code,) = {call.stages[0].launch._plan.code for call in calls}
     assert (code.along, code.rows) == ("channel", 2)

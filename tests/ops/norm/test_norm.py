@@ -399,7 +399,7 @@ WRONG = [
         cp.DTypeError,
         "device array for mean, got None",
     ),
-    (lambda x: ops.local_response_norm(x, 0), cp.ShapeError, "size=0; expected a positive"),
+    (lambda x: ops.local_response_norm(x, 0), cp.ShapeError, "size=0: expected at least 1"),
     (lambda x: ops.local_response_norm(x[0], 3), cp.ShapeError, r"x has shape \(6, 4\)"),
 ]
 

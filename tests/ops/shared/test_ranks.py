@@ -7,7 +7,7 @@ import re
 import pytest
 
 from clprim import ops
-from clprim.ops.shared.ranks import of_rank, rank_of
+from clprim.ops.shared.ranks import Store, of_rank, rank_of
 
 FUNCTIONS = {n: f for n in ops.__all__ if inspect.isfunction(f := getattr(ops, n))}
 
