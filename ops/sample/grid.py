@@ -267,10 +267,7 @@ def affine_grid_backward(
 ) -> Array:
     """Returns the gradient of `affine_grid` in theta.
 
-    Args:
-        grad: Of the grid.
-        size: As in the call.
-        align_corners: Likewise.
+    ``grad`` is that of the grid, all else as in the call.
 
     Raises:
         ShapeError, DTypeError: With what was given and what was expected.

@@ -33,14 +33,9 @@ def grid_sample_backward(
 ) -> tuple[Array, Array]:
     """Returns the gradients of `grid_sample` in x and in grid.
 
-    Args:
-        grad: Of the result.
-        x: As in the call; its gradient has its memory format.
-        grid: Likewise.
-        mode: Likewise; of ``"nearest"`` the grid's gradient is 0.
-        padding_mode: Likewise. Where a position is brought into the image and stays at its edge, it
-            has no gradient.
-        align_corners: Likewise.
+    ``grad`` is that of the result, all else as in the call. The gradient in x has its memory
+    format; that in grid is 0 of ``"nearest"``, and of a position that is brought
+    to the edge of the image.
 
     Raises:
         ShapeError, DefinitionError, DTypeError: As `grid_sample`, and of another grad.

@@ -27,9 +27,16 @@ from clprim.ops.pool.adaptive_pool import (
     adaptive_avg_pool3d_backward,
 )
 from clprim.ops.registry import operator
-from clprim.ops.sample.antialias import antialiased, antialiased_backward
 from clprim.ops.sample.passes import along_each, dense_order
-from clprim.ops.sample.taps import RADIUS, Taps, nearest, position, taps
+from clprim.ops.sample.taps import (
+    RADIUS,
+    Taps,
+    antialiased,
+    antialiased_backward,
+    nearest,
+    position,
+    taps,
+)
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import empty_like, whole
 from clprim.ops.shared.strings import kernel, lower_bound, places
@@ -143,14 +150,8 @@ def interpolate_backward(
 ) -> Array:
     """Returns the gradient of `interpolate` in x.
 
-    Args:
-        grad: Of the result, (N, C, …).
-        input_size: Shape of x.
-        scale_factor: As in the call; None where a size was given.
-        mode: As in the call.
-        align_corners: Likewise.
-        recompute_scale_factor: Likewise.
-        antialias: Likewise.
+    ``input_size`` is the shape of x, all else as in the call; ``scale_factor`` is None where a size
+    was given.
 
     Raises:
         ShapeError, DefinitionError, DTypeError: As `interpolate`.

@@ -111,11 +111,7 @@ def pad_backward(
 ) -> Array:
     """Returns the gradient of `pad` in x; of a constant border it is a view of grad.
 
-    Args:
-        grad: Of the result.
-        input_shape: Of x.
-        pad: As in the call.
-        mode: Likewise.
+    ``input_shape`` is that of x, all else as in the call.
 
     Raises:
         ShapeError, DefinitionError, DTypeError: As `pad`, and of a grad of another shape.

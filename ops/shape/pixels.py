@@ -12,10 +12,10 @@ from typing import Any
 
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import asarray, empty
-from clprim.dtypes import is_integer
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of
+from clprim.ops.shared.dims import whole
 from clprim.plan.strides import is_channels_last
 from clprim.primitives.pointwise import Pointwise
 
@@ -65,8 +65,7 @@ def depth_to_space(x: Any, block: int, mode: str = "DCR", *, out: Any = None) ->
         array([[[[0., 1.],
                  [2., 3.]]]], dtype=float32)
     """
-    _check_mode("depth_to_space", mode)
-    return _to_space("depth_to_space", x, block, mode, (4, 4), out)
+    return _moved("depth_to_space", x, block, mode, out, up=True)
 
 
 @operator(
@@ -102,8 +101,7 @@ def space_to_depth(x: Any, block: int, mode: str = "DCR", *, out: Any = None) ->
                [4, 6],
                [5, 7]], dtype=int32)
     """
-    _check_mode("space_to_depth", mode)
-    return _to_depth("space_to_depth", x, block, mode, (4, 4), out)
+    return _moved("space_to_depth", x, block, mode, out, up=False)
 
 
 @operator(gradient="`pixel_unshuffle`", sample="x.transpose(0, 2, 3, 1), 2")
@@ -127,7 +125,7 @@ def pixel_shuffle(x: Any, upscale_factor: int, *, out: Any = None) -> Array:
         >>> ops.pixel_shuffle(cp.zeros((2, 12, 5, 7)), 2).shape
         (2, 3, 10, 14)
     """
-    return _to_space("pixel_shuffle", x, upscale_factor, "CRD", (3, None), out)
+    return _moved("pixel_shuffle", x, upscale_factor, "CRD", out, up=True)
 
 
 @operator(gradient="`pixel_shuffle`", sample="x, 2")
@@ -151,7 +149,7 @@ def pixel_unshuffle(x: Any, downscale_factor: int, *, out: Any = None) -> Array:
         >>> ops.pixel_unshuffle(cp.zeros((3, 10, 14)), 2).shape
         (12, 5, 7)
     """
-    return _to_depth("pixel_unshuffle", x, downscale_factor, "CRD", (3, None), out)
+    return _moved("pixel_unshuffle", x, downscale_factor, "CRD", out, up=False)
 
 
 @operator(torch="channel_shuffle", gradient="itself", sample="x, 3")
@@ -181,8 +179,8 @@ def channel_shuffle(x: Any, groups: int, *, out: Any = None) -> Array:
         array([0., 3., 1., 4., 2., 5.], dtype=float32)
     """
     what = "channel_shuffle"
-    _check_rank(what, "x", x, 3, None)
-    groups = _factor(what, "groups", groups)
+    _check_rank(what, x, 3)
+    groups = whole(what, "groups", groups, 1)
     n, channels, *rest = x.shape
     if channels % groups:
         raise ShapeError(
@@ -230,41 +228,34 @@ def contiguous(x: Any, memory_format: str = "contiguous") -> Array:
 # --- both directions ------------------------------------------------------------------------------
 
 
-def _to_space(
-    what: str, x: Any, block: int, mode: str, ranks: tuple[int, int | None], out: Any
-) -> Array:
-    _check_rank(what, "x", x, *ranks)
-    label = _FACTORS.get(what, "block")
-    block = _factor(what, label, block)
+def _moved(what: str, x: Any, block: int, mode: str, out: Any, *, up: bool) -> Array:
+    """Moves channels into squares of pixels, or back."""
+    label = _FACTORS.get(what)
+    if mode not in ("DCR", "CRD"):
+        raise DefinitionError(f"{what}: mode={quoted(mode)} is unknown; expected 'DCR' or 'CRD'")
+    _check_rank(what, x, 3 if label else 4, exactly=label is None)
+    label = label or "block"
+    block = whole(what, label, block, 1)
     *lead, channels, height, width = x.shape
-    if channels % block**2:
+    if up and channels % block**2:
         raise ShapeError(
             f"{what}: {channels} channels of x, whose shape is {x.shape}, are not a multiple of "
             f"{label}² = {block**2}"
         )
-    each = channels // block**2
-    out = _result(what, x, (*lead, each, height * block, width * block), out)
-    small = _as_depth(x, each, block, mode)
-    _depth_to_space(small, out=_as_space(out, height, width, block))
-    return out
-
-
-def _to_depth(
-    what: str, x: Any, block: int, mode: str, ranks: tuple[int, int | None], out: Any
-) -> Array:
-    _check_rank(what, "x", x, *ranks)
-    label = _FACTORS.get(what, "block")
-    block = _factor(what, label, block)
-    *lead, each, height, width = x.shape
-    if height % block or width % block:
+    if not up and (height % block or width % block):
         raise ShapeError(
             f"{what}: {height} × {width} pixels of x, whose shape is {x.shape}, are not a multiple "
             f"of {label} = {block}"
         )
-    height, width = height // block, width // block
-    out = _result(what, x, (*lead, each * block**2, height, width), out)
-    large = _as_space(x, height, width, block)
-    _space_to_depth(large, out=_as_depth(out, each, block, mode))
+    if up:
+        each = channels // block**2
+        out = _result(what, x, (*lead, each, height * block, width * block), out)
+        _depth_to_space(_as_depth(x, each, block, mode), out=_as_space(out, height, width, block))
+        return out
+    shape = (*lead, channels * block**2, height // block, width // block)
+    out = _result(what, x, shape, out)
+    large = _as_space(x, *shape[-2:], block)
+    _space_to_depth(large, out=_as_depth(out, channels, block, mode))
     return out
 
 
@@ -299,21 +290,8 @@ def _memory_format(x: Any) -> str:
     return "channels_last" if last else "contiguous"
 
 
-def _check_mode(what: str, mode: str) -> None:
-    if mode not in ("DCR", "CRD"):
-        raise DefinitionError(f"{what}: mode={quoted(mode)} is unknown; expected 'DCR' or 'CRD'")
-
-
-def _check_rank(what: str, label: str, x: Any, least: int, most: int | None) -> None:
-    dtype_of(what, label, x)
-    if len(x.shape) < least or (most is not None and len(x.shape) > most):
-        wanted = f"{least} dimensions" if most == least else f"at least {least} dimensions"
-        raise ShapeError(f"{what}: expected {label} of {wanted}, got shape {x.shape}")
-
-
-def _factor(what: str, label: str, value: Any) -> int:
-    if not is_integer(value):
-        raise DTypeError(f"{what}: expected an integer for {label}, got {quoted(value)}")
-    if value < 1:
-        raise ShapeError(f"{what}: {label} must be positive, got {value}")
-    return int(value)
+def _check_rank(what: str, x: Any, least: int, *, exactly: bool = False) -> None:
+    dtype_of(what, "x", x)
+    if len(x.shape) < least or (exactly and len(x.shape) > least):
+        wanted = f"{'' if exactly else 'at least '}{least} dimensions"
+        raise ShapeError(f"{what}: expected x of {wanted}, got shape {x.shape}")
