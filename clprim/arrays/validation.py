@@ -232,7 +232,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 def check_arguments(namespace: MutableMapping[str, Any], names: Iterable[str]) -> None:
     """Puts functions of a module, wherever they are defined, in their places as `checked`.
 
-    What calls them inside the package, by their own modules, may have taken them as they are.
+    What calls them inside the package, by their own modules, may have taken them as they are. Those
+    that have an attribute ``checked`` look at their arguments themselves, where they are new.
     """
     for name in names:
         function = namespace[name]

@@ -69,7 +69,9 @@ def axes(
         missing = [d * (k - 1) for d, k in zip(apart, kernel, strict=True)]
         pads = tuple((n // 2, n - n // 2) for n in missing)
     elif word not in (None, "valid"):
-        raise ShapeError(f"{what}: padding={quoted(padding)}: expected numbers, or same or valid")
+        raise ShapeError(
+            f"{what}: padding={quoted(padding)}: expected a number, several, or same or valid"
+        )
     else:
         pads = sides(what, "padding", padding if word is None else 0, count)
     each = zip(sizes, kernel, steps, apart, pads, strict=True)

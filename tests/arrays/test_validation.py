@@ -15,7 +15,7 @@ FUNCTIONS = {
     f"{name}.{n}": getattr(module, n)
     for name, module in (("ops", ops), ("optim", ops.optim), ("cp", functions))
     for n in module.__all__
-    if inspect.isfunction(getattr(module, n))
+    if inspect.isfunction(getattr(module, n)) and n != "conv2d"  # which has a test of its own
 }
 DEEP = functools.reduce(lambda inner, _: [inner], range(3000), [])
 MOVES = {"flip": ops.flip, "roll": functools.partial(ops.roll, shifts=1)}
@@ -93,7 +93,7 @@ def test_a_known_convolution_refuses_as_a_new_one_does(device):
     x, w = cp.full((1, 2, 4, 4), 1.0), cp.full((2, 2, 3, 3), 1.0)
     ops.conv2d(x, w)
     tried = 0
-    for *_, bad_name, bad in refusals({"ops.conv2d": type(ops.conv2d).__call__}):
+    for *_, bad_name, bad in refusals({"ops.conv2d": ops.conv2d}):
         with pytest.raises(cp.ClprimError, match=f"conv2d: .*{bad_name}"):
             ops.conv2d(x, w, **{bad_name: bad})
         tried += 1
