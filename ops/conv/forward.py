@@ -208,7 +208,8 @@ conv2d = _chosen(
             ConvInteger(x, w, x_zero, w_zero) group:groups=1 @integers @windows;
             QLinearConv(x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias)
                 group:groups=1 @requantised @integers @windows;
-            com.microsoft::QLinearConv(x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias)
+            com.microsoft::QLinearConv(x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero,
+                bias)
                 group:groups=1 @images @requantised @integers @windows""",
         gradient="`conv2d_input`, `conv2d_weight`, `conv2d_bias`",
         sample="x, empty((2, 3, 3, 3))",
