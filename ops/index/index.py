@@ -51,16 +51,9 @@ def index(x: Any, indices: Sequence[Any], *, out: Any = None) -> Array:
 @repeatable
 def _read(x: Any, given: Sequence[Any], out: Any) -> Array:
     what, dtype = "index", x.dtype
-    axes = [d for d, i in enumerate(given) if i is not None]
-    numbers = {d: int(given[d]) for d in axes if is_integer(given[d])}
-    arrays = {d: given[d] for d in axes if d not in numbers}
-    for d, n in numbers.items():
-        if not -x.shape[d] <= n < x.shape[d]:
-            raise ShapeError(f"{what}: index {quoted(n)} is out of bounds for x of shape {x.shape}")
-    common = broadcast_shapes(what, [i.shape for i in arrays.values()])
-    rest = [d for d in range(x.ndim) if d not in axes]
-    together = axes[-1] - axes[0] + 1 == len(axes)
-    front = len([d for d in rest if d < axes[0]]) if together else 0
+    common, rest, front = _layout(what, x, given, x.ndim)
+    numbers = {d: int(i) for d, i in enumerate(given) if is_integer(i)}
+    arrays = {d: i for d, i in enumerate(given) if is_array(i)}
     shape = (*(x.shape[d] for d in rest[:front]), *common, *(x.shape[d] for d in rest[front:]))
     behind = len(rest) - front
     lines: list[str] = []
@@ -166,16 +159,24 @@ def _without_masks(what: str, shape: tuple[int, ...], indices: Any) -> list[Any]
     return found
 
 
-def _grids(what: str, x: Any, given: Sequence[Any]) -> list[Array]:
-    """Returns an array of positions for every index, all of which broadcast to what they name."""
+def _layout(
+    what: str, x: Any, given: Sequence[Any], ndim: int
+) -> tuple[tuple[int, ...], list[int], int]:
+    """Returns the shape of what arrays name, the other dimensions, and how many stand before it."""
     axes = [d for d, i in enumerate(given) if i is not None]
     for d in axes:
         if is_integer(given[d]) and not -x.shape[d] <= given[d] < x.shape[d]:
             index = f"index {quoted(given[d])}"
             raise ShapeError(f"{what}: {index} is out of bounds for x of shape {x.shape}")
     common = broadcast_shapes(what, [given[d].shape for d in axes if is_array(given[d])])
-    rest = [d for d, i in enumerate(given) if i is None]
-    front = sum(d < axes[0] for d in rest) if axes[-1] - axes[0] + 1 == len(axes) else 0
+    rest = [d for d in range(ndim) if d not in axes]
+    together = axes[-1] - axes[0] + 1 == len(axes)
+    return common, rest, sum(d < axes[0] for d in rest) if together else 0
+
+
+def _grids(what: str, x: Any, given: Sequence[Any]) -> list[Array]:
+    """Returns an array of positions for every index, all of which broadcast to what they name."""
+    common, rest, front = _layout(what, x, given, len(given))
     ndim = len(common) + len(rest)
     found: list[Array] = []
     for d, i in enumerate(given):

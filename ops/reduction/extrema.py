@@ -17,21 +17,20 @@ from clprim.ops.shared.dims import along
 from clprim.plan.strides import reduced_axes
 from clprim.primitives.reduction import Reduction
 
-# x != x holds for NaN alone: it is taken where it comes, and then nothing is greater.
-_amax: Operator = Reduction(
-    "",
-    init="reduce_y0 = lowest_reduce_y0;",
-    step="reduce_y0 = x0 > reduce_y0 || x0 != x0 ? x0 : reduce_y0;",
-    combine="reduce_y0 = other_y0 > reduce_y0 || other_y0 != other_y0 ? other_y0 : reduce_y0;",
-    name="amax",
-)
-_amin: Operator = Reduction(
-    "",
-    init="reduce_y0 = highest_reduce_y0;",
-    step="reduce_y0 = x0 < reduce_y0 || x0 != x0 ? x0 : reduce_y0;",
-    combine="reduce_y0 = other_y0 < reduce_y0 || other_y0 != other_y0 ? other_y0 : reduce_y0;",
-    name="amin",
-)
+
+def _extreme(name: str, start: str, beats: str) -> Operator:
+    """Takes what beats all others; x != x holds for NaN alone, which nothing beats then."""
+    text = f"reduce_y0 = {{0}} {beats} reduce_y0 || {{0}} != {{0}} ? {{0}} : reduce_y0;"
+    return Reduction(
+        "",
+        init=f"reduce_y0 = {start}_reduce_y0;",
+        step=text.format("x0"),
+        combine=text.format("other_y0"),
+        name=name,
+    )
+
+
+_amax, _amin = _extreme("amax", "lowest", ">"), _extreme("amin", "highest", "<")
 
 # A NaN beats numbers. Operators without branches, as runtimes make vector code of those.
 _BEATS = """

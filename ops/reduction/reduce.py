@@ -30,24 +30,20 @@ from clprim.runtime.device import current_device
 # --- sums and products ---------------------------------------------------------------------------
 
 _sum: Operator = arithmetic.sum
-# An element is converted to the dtype that is asked for before it is taken in.
-_CONVERTED: dict[str, dict[str, Any]] = {
-    "sum": {"init": "reduce_y0 = 0;", "step": "reduce_y0 += (typeof_reduce_y0)x0;"},
-    "mean": {
-        "init": "reduce_y0 = 0;",
-        "step": "reduce_y0 += (typeof_reduce_y0)x0;",
-        "finalize": "y0 = reduce_y0 / count;",
-    },
-    "prod": {"init": "reduce_y0 = 1;", "step": "reduce_y0 *= (typeof_reduce_y0)x0;"},
-}
-_MEAN: dict[str, Any] = {
-    "init": "reduce_y0 = 0;",
-    "step": "reduce_y0 += x0;",
-    "finalize": "y0 = reduce_y0 / count;",
-    "name": "mean",
-}
-_mean = by_kind(Reduction("", **_MEAN), Reduction("", **_MEAN, result_type=np.float64))
-_prod: Operator = Reduction("", init="reduce_y0 = 1;", step="reduce_y0 *= x0;", name="prod")
+
+
+def _strings(name: str, element: str = "x0") -> dict[str, Any]:
+    """The strings of a sum, a mean or a product."""
+    start, sign = ("1", "*") if name == "prod" else ("0", "+")
+    strings = {"init": f"reduce_y0 = {start};", "step": f"reduce_y0 {sign}= {element};"}
+    return strings | {"finalize": "y0 = reduce_y0 / count;"} if name == "mean" else strings
+
+
+_mean = by_kind(
+    Reduction("", **_strings("mean"), name="mean"),
+    Reduction("", **_strings("mean"), name="mean", result_type=np.float64),
+)
+_prod: Operator = Reduction("", **_strings("prod"), name="prod")
 _count_nonzero: Operator = Reduction(
     "",
     init="reduce_y0 = 0;",
@@ -59,9 +55,9 @@ _count_nonzero: Operator = Reduction(
 
 @lru_cache(maxsize=256)
 def _converted(name: str, dtype: AnyDType) -> Operator:
-    """The reduction of elements that are converted first."""
+    """The reduction of elements that are converted to a dtype before they are taken in."""
+    strings = _strings(name, "(typeof_reduce_y0)x0")
     partial = value_dtype(dtype, [dtype])
-    strings = _CONVERTED[name]
     return Reduction("", **strings, result_type=dtype, partial_type=partial, name=name)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense
+from clprim.arrays.creation import asarray
 from clprim.errors import ShapeError
 from clprim.ops.index.gather import index_select
 from clprim.ops.reduction.reduce import any as differ
@@ -64,10 +65,7 @@ def unique(
     dtype = dtype_of("unique", "x", x)
     dim = named_once("unique", dim, axis)
     if dim is None:
-        along, shape = 0, x.shape
-        flat = new_dense(shape, dtype)
-        kernel("y0 = x0;", "copy", dtype)(x, out=flat)
-        flat = flat.reshape(-1)
+        along, shape, flat = 0, x.shape, asarray(x).reshape(-1)
     else:
         along = one_axis("unique", x, dim, None)
         shape = x.shape[along : along + 1]
@@ -133,13 +131,11 @@ def unique_consecutive(
         array([2, 2, 1])
     """
     what = "unique_consecutive"
-    dtype = dtype_of(what, "x", x)
+    dtype_of(what, "x", x)
     dim = named_once(what, dim, axis)
     shape, along = x.shape, 0
     if dim is None:
-        flat = new_dense(shape, dtype)
-        kernel("y0 = x0;", "copy", dtype)(x, out=flat)
-        x = flat.reshape(-1)
+        x = asarray(x).reshape(-1)
     else:
         along = one_axis(what, x, dim, None)
         x = x.reshape(1) if not x.ndim else x
