@@ -14,6 +14,7 @@ import platform
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -56,36 +57,15 @@ class Findings:
 
     def data(self) -> dict[str, Any]:
         """Returns it as JSON would have it."""
-        return {
-            "about": self.about,
-            "traits": self.traits,
-            "answers": list(self.answers),
-            "checks": [dataclasses.asdict(found) for found in self.checks],
-            "left_out": self.left_out,
-            "ceilings": None if self.ceilings is None else dataclasses.asdict(self.ceilings),
-            "timings": [
-                {
-                    "workload": t.workload.name,
-                    "seconds": t.seconds,
-                    "flops": t.workload.flops,
-                    "nbytes": t.workload.nbytes,
-                    "share": t.share,
-                    "ceiling": t.ceiling,
-                }
-                for t in self.timings
-            ],
-            "tuning": None
-            if self.tuning is None
-            else {
-                "workload": self.tuning.workload,
-                "before": self.tuning.before,
-                "best": self.tuning.best,
-                "gain": self.tuning.gain,
-                "tried": self.tuning.tried,
-            },
-            "seconds": self.seconds,
-            "quick": self.quick,
-        }
+        told = dataclasses.asdict(dataclasses.replace(self, timings=(), tuning=None))
+        told["timings"] = [
+            {"workload": t.workload.name, "seconds": t.seconds, "flops": t.workload.flops,
+             "nbytes": t.workload.nbytes, "share": t.share, "ceiling": t.ceiling}
+            for t in self.timings
+        ]  # fmt: skip
+        if self.tuning is not None:
+            told["tuning"] = {n: v for n, v in vars(self.tuning).items() if n != "entries"}
+        return told
 
 
 def run(folder: Path, *, quick: bool = False, keep: bool = False) -> int:
@@ -159,15 +139,9 @@ def _about(device: Device) -> dict[str, str]:
 
 def markdown(found: Findings) -> str:
     """Returns the report for readers."""
-    families = dict.fromkeys(check.family for check in found.checks)
-    right = [
-        (
-            family,
-            sum(c.right for c in found.checks if c.family == family),
-            sum(c.family == family for c in found.checks),
-        )
-        for family in families
-    ]
+    families = Counter(check.family for check in found.checks)
+    right = Counter(check.family for check in found.checks if check.right)
+    rows = [(family, right[family], count) for family, count in families.items()]
     parts = [
         f"# clprim doctor: {found.about['device']}\n",
         _list(found.about),
@@ -175,7 +149,7 @@ def markdown(found: Findings) -> str:
         _list({name: str(value) for name, value in found.traits.items()}),
         f"The compiler answered yes to: {', '.join(found.answers) or 'nothing'}.\n",
         "## Families\n",
-        _table(["family", "right", "of"], "lrr", right),
+        _table(["family", "right", "of"], "lrr", rows),
     ]
     if found.wrong:
         parts += [f"- **{c.family}, {c.name}**: {c.message}" for c in found.wrong]
