@@ -19,7 +19,7 @@ LINES = {
     "bench": 9_120,
     "templates": 10_110,
     "ops": 25_010,
-    "clprim": 67_850,
+    "clprim": 67_830,
     "clprim/language": 9_800,
     "clprim/plan": 19_090,
     "clprim/runtime": 4_070,
