@@ -21,9 +21,9 @@ from clprim.call.signature import outputs_of, told_apart
 from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import register
 from clprim.language.grouped_definition import define_grouped
+from clprim.options import current_options
 from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
-from clprim.plan.kernel import Plan
 from clprim.plan.strides import (
     Operand,
     broadcast_shapes,
@@ -32,9 +32,8 @@ from clprim.plan.strides import (
     memory_order,
     reduced_axes,
 )
-from clprim.primitives.strings import Strings
+from clprim.primitives.strings import Tabled
 from clprim.runtime.device import Device
-from clprim.traits import DeviceTraits
 
 if TYPE_CHECKING:
     from clprim.gradients.grouped import GroupedGradient
@@ -49,7 +48,7 @@ class Options(NamedTuple):
     trusted: bool
 
 
-class Grouped(Strings):
+class Grouped(Tabled):
     """A kernel that reduces groups of elements and maps each element with what came of its group.
 
     Normalisations and softmax are such kernels. Where the elements of a group lie side by side and
@@ -101,6 +100,8 @@ class Grouped(Strings):
         array([[4.],
                [8.]], dtype=float32)
     """
+
+    family = GROUPS
 
     def __init__(
         self,
@@ -189,7 +190,7 @@ class Grouped(Strings):
         return (*outs, *into), Options(axis, out is not None, kept, trusted)
 
     def _run(self, args: tuple[Any, ...], outs: tuple[Any, ...], options: Options) -> Any:
-        key = (told_apart(options.axis), *options[1:])
+        key = (told_apart(options.axis), *options[1:], current_options().tune)
         found = run(self, args[: self.inputs], args[self.inputs :], outs, options, key)
         return found[0] if len(found) == 1 else found
 
@@ -307,9 +308,10 @@ class Grouped(Strings):
         """See `Groups`."""
         return problem.names
 
-    def plan(self, problem: Groups, traits: DeviceTraits) -> Plan | None:
-        """See `clprim.call.primitive.Primitive.plan`."""
-        return GROUPS.plan(problem, traits)
+    def launches(self, problem: Groups) -> bool:
+        """Whether there are groups, be it of nothing."""
+        del problem
+        return True
 
     def _kept(
         self,

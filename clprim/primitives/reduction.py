@@ -19,10 +19,8 @@ from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import make, register
 from clprim.language.definition import define_reduction
 from clprim.options import current_options
-from clprim.plan.kernel import Plan
 from clprim.plan.reduction.family import REDUCTIONS
 from clprim.plan.reduction.problem import Reduced
-from clprim.plan.strategy import NOTHING_KNOWN
 from clprim.plan.strides import (
     Operand,
     broadcast_shapes,
@@ -31,12 +29,10 @@ from clprim.plan.strides import (
     memory_order,
     reduced_axes,
 )
-from clprim.plan.table import Table
 from clprim.primitives.partials import default_partials, default_results
 from clprim.primitives.scaling import scale_numbers, scale_results, scale_signature
-from clprim.primitives.strings import Strings
+from clprim.primitives.strings import Tabled
 from clprim.runtime.device import Device
-from clprim.traits import DeviceTraits
 
 if TYPE_CHECKING:
     from clprim.gradients.reduction import ReductionGradient
@@ -53,7 +49,7 @@ class Options(NamedTuple):
     beta: Any = 0
 
 
-class Reduction(Strings):
+class Reduction(Tabled):
     """A kernel that takes elements one after another into a few partial results.
 
     Args:
@@ -251,6 +247,7 @@ class Reduction(Strings):
         return sources(self, arrays, numbers, outputs_of(out), options)
 
     nothing = "// no outputs: nothing runs\n"
+    family = REDUCTIONS
 
     def check(
         self,
@@ -323,19 +320,9 @@ class Reduction(Strings):
             results,
         )
 
-    def planned(self, problem: Reduced, device: Device) -> Plan | None:
-        """Plans with the schedules that tables hold."""
-        from clprim.tune.ask import table_for  # it knows all families of kernels
-
-        return self.plan(problem, device.traits, table_for(device))
-
-    def plan(
-        self, problem: Reduced, traits: DeviceTraits, table: Table = NOTHING_KNOWN
-    ) -> Plan | None:
-        """See `clprim.call.primitive.Primitive.plan`."""
-        if not all(o.size for o in problem.operands):
-            return None
-        return REDUCTIONS.plan(problem, traits, table=table)
+    def launches(self, problem: Reduced) -> bool:
+        """Whether there are results, be it of nothing."""
+        return all(o.size for o in problem.operands)
 
 
 def _without(sizes: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:

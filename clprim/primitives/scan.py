@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from clprim.call.signature import outputs_of, told_apart
 from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.language.definition import ReductionDefinition, define_reduction, texts
 from clprim.language.segmented import segmented
-from clprim.plan.kernel import Plan
+from clprim.options import current_options
 from clprim.plan.scan.family import SCANS
 from clprim.plan.scan.planner import Scanned
 from clprim.plan.strides import (
@@ -34,9 +33,8 @@ from clprim.plan.strides import (
 )
 from clprim.primitives.partials import default_partials, default_results
 from clprim.primitives.pointwise import Pointwise
-from clprim.primitives.strings import Strings
+from clprim.primitives.strings import Tabled
 from clprim.runtime.device import Device, current_device
-from clprim.traits import DeviceTraits
 
 
 class Options(NamedTuple):
@@ -48,7 +46,7 @@ class Options(NamedTuple):
     marked: bool
 
 
-class Scan(Strings):
+class Scan(Tabled):
     """A kernel that takes elements along an axis one after another, and keeps what each step gives.
 
     It is a `Reduction` whose partial results on the way are the results: the same strings, with
@@ -98,6 +96,8 @@ class Scan(Strings):
         array([[1., 3., 3.],
                [4., 9., 6.]], dtype=float32)
     """
+
+    family = SCANS
 
     def __init__(
         self,
@@ -166,7 +166,8 @@ class Scan(Strings):
             BuildError: The OpenCL compiler refused a snippet.
         """
         arrays, numbers, options = self._told(args, axis, exclusive, reverse, segments)
-        key = (told_apart(axis, exclusive), told_apart(reverse), options.marked)
+        tune = current_options().tune
+        key = (told_apart(axis, exclusive), told_apart(reverse), options.marked, tune)
         found: Any = run(self, arrays, numbers, outputs_of(out), options, key)
         return found[0] if len(found) == 1 else found  # type: ignore[no-any-return] # or a tuple
 
@@ -275,12 +276,6 @@ class Scan(Strings):
             exclusive,
             reverse,
         )
-
-    def plan(self, problem: Scanned, traits: DeviceTraits) -> Plan | None:
-        """See `clprim.call.primitive.Primitive.plan`."""
-        if not math.prod(problem.shape):
-            return None
-        return SCANS.plan(problem, traits)
 
     def snippets(self, problem: Scanned) -> Mapping[str, str]:
         """The strings, of pairs where there are segments."""

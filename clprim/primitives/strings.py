@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +13,11 @@ from clprim.call.forms import Form
 from clprim.call.primitive import Primitive
 from clprim.call.scalars import check_count
 from clprim.language.definition import texts
+from clprim.plan.kernel import Plan
+from clprim.plan.strategy import NOTHING_KNOWN, Family
+from clprim.plan.table import Table
 from clprim.runtime.device import Device
+from clprim.traits import DeviceTraits
 
 
 def _type_names(types: Any) -> Any:
@@ -82,3 +87,25 @@ class Strings(Primitive):
         """The strings."""
         del problem
         return texts(self.definition)
+
+
+class Tabled(Strings):
+    """Such a primitive of a family that is tuned."""
+
+    family: ClassVar[Family[Any]]
+
+    def planned(self, problem: Any, device: Device) -> Plan | None:
+        """Plans with the tiles that tables hold."""
+        from clprim.tune.ask import table_for  # it knows all families of kernels
+
+        return self.plan(problem, device.traits, table_for(device))
+
+    def plan(self, problem: Any, traits: DeviceTraits, table: Table = NOTHING_KNOWN) -> Plan | None:
+        """See `clprim.call.primitive.Primitive.plan`."""
+        if not self.launches(problem):
+            return None
+        return self.family.plan(problem, traits, table=table)
+
+    def launches(self, problem: Any) -> bool:
+        """Whether there is anything to compute."""
+        return bool(math.prod(problem.shape))

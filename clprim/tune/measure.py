@@ -18,8 +18,10 @@ from clprim.arrays.creation import asarray, zeros
 from clprim.call.call import bind
 from clprim.call.packed import PackedWeight
 from clprim.errors import BuildError
+from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import Choice
 from clprim.plan.reduction.problem import Reduced
+from clprim.plan.scan.planner import Scanned
 from clprim.plan.strategy import Family
 from clprim.plan.table import Entry, Key, key_of
 from clprim.runtime import tracing
@@ -165,7 +167,8 @@ class Memory:
     def __init__(self, case: Case) -> None:
         self.case = case
         found = memory_of(case.problem).items()
-        self.results = {name: zeros((size,), t) for name, (size, t) in found if name[0] == "y"}
+        written = [item for item in found if item[0].startswith(("y", "group_y"))]
+        self.results = {name: zeros((size,), t) for name, (size, t) in written}
         read = (item for item in found if item[0] not in self.results)
         self.operands = {
             name: _small(size, dtype, n) for n, (name, (size, dtype)) in enumerate(read, 1)
@@ -195,7 +198,7 @@ class Memory:
         assert plan is not None  # candidates fit
         call = bind(device, problem.name, plan, (*self.results, *self.operands))
         arrays = (*self.results.values(), *self.operands.values())
-        if isinstance(problem, Reduced):
+        if isinstance(problem, Reduced | Groups | Scanned):
             return lambda: call.run(device, arrays, (1,) * len(problem.scalars))
         stays = problem.kept and getattr(problem, "direction", "") != "weight"
         weight = {"w": PackedWeight(self.operands["w"])} if stays else {}

@@ -4,29 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from clprim.dtypes import AnyDType
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.epilogue import NO_EPILOGUE
+from clprim.plan.grouped.problem import Groups
 from clprim.plan.product.problem import Contraction
 from clprim.plan.reduction.code import Scaling
-from clprim.plan.reduction.problem import Reduced
+from clprim.plan.reduction.problem import Folds, Reduced
+from clprim.plan.scan.planner import Scanned
 from clprim.plan.strides import Operand
 
-Workload = Contraction | Convolution | Reduced
+Workload = Contraction | Convolution | Reduced | Groups | Scanned
 Memory = tuple[int, AnyDType]
 
 
 def plain(problem: Workload) -> Workload:
     """Returns a problem without what tables do not tell apart."""
     # That is what becomes of its sums, and where in its memory an array begins.
-    if not isinstance(problem, Reduced):
+    if not isinstance(problem, Folds):
         without: Workload = replace(problem, epilogue=NO_EPILOGUE)  # type: ignore[arg-type]
         return without
-    p, given = problem, (problem.operands, problem.inputs, problem.results)
-    operands, inputs, results = (tuple(map(_at_start, some)) for some in given)
-    scaling = (Scaling(),) * len(p.scaling)
-    return replace(p, operands=operands, inputs=inputs, results=results, scaling=scaling, found={})
+    arrays: dict[str, Any] = {
+        name: tuple(None if a is None else _at_start(a) for a in getattr(problem, name))
+        for name in ("inputs", "results", "operands", "kept")
+        if hasattr(problem, name)
+    }
+    if not isinstance(problem, Groups):
+        arrays["found"] = {}
+    if isinstance(problem, Reduced):
+        arrays["scaling"] = (Scaling(),) * len(problem.scaling)
+    found: Workload = replace(problem, **arrays)
+    return found
 
 
 def memory_of(problem: Workload) -> dict[str, Memory]:
@@ -34,8 +44,11 @@ def memory_of(problem: Workload) -> dict[str, Memory]:
     p = problem
     if isinstance(p, Contraction):
         return _of_contraction(p)
-    if isinstance(p, Reduced):
-        pairs = [("y", p.operands), ("x", p.inputs)]
+    if isinstance(p, Groups):
+        return {name: _extent(a) for name, a in zip(p.names, p.arrays, strict=True)}
+    if isinstance(p, Reduced | Scanned):
+        results = p.operands if isinstance(p, Reduced) else p.results
+        pairs = [("y", results), ("x", p.inputs)]
         return {f"{name}{n}": _extent(a) for name, some in pairs for n, a in enumerate(some)}
     x, w, y = (
         (place.end(*shape), place.dtype)

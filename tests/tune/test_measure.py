@@ -144,6 +144,36 @@ def test_reductions_of_several_arrays_numbers_and_results():
     assert (found.best, found.wrong) == (choices(case)[1], ())
 
 
+_SHARES = cp.Grouped(
+    "y0 = x0 * x1;",
+    init="reduce_y0 = 0;",
+    step="reduce_y0 += y0;",
+    each="y0 = x0 * w0 + group_y0;",
+)
+_SUMS = cp.Scan("y0 = x0;", init="scan_y0 = 0;", step="scan_y0 += y0;")
+
+
+@pytest.mark.parametrize(
+    ("call", "strategy"),
+    [
+        (lambda: _SHARES(cp.zeros((500, 320)), cp.zeros(320), 2.0, keep=[True]), "grouped/runs"),
+        (lambda: _SHARES(cp.zeros((500, 9)), cp.zeros(9), 2.0), "grouped/lanes"),
+        (lambda: _SUMS(cp.zeros((40, 300))), "scan/vectors"),
+        (lambda: _SUMS(cp.zeros((300, 40)), axis=0, reverse=True), "scan/columns"),
+    ],
+    ids=["runs", "lanes", "vectors", "columns"],
+)
+def test_groups_and_scans_are_timed_too(call, strategy):
+    if not cp.current_device().traits.is_cpu:
+        pytest.skip("the choices below are a CPU's")
+    (case,) = record(call)
+    first, *others = choices(case)
+    assert first.strategy == strategy and others
+    found = run(case, {str(others[0]): 0.5}, ALL)
+    assert (found.best, found.wrong) == (others[0], ())
+    assert found.tried == len(choices(case))
+
+
 def test_strategies_take_turns(windows):
     found = [choice.strategy for choice in choices(windows)]
     different = len(set(found))

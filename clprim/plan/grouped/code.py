@@ -107,11 +107,10 @@ def group_plan(problem: Groups, loops: Loops, shares: Shares, traits: DeviceTrai
         for name, a, step in zip(names, arrays, run.strides, strict=True)
     )
     results = operands[: definition.results]
-    written = len(arrays) - len(problem.inputs)
     scalars = tuple(ScalarCode(f"w{n}", value) for n in range(definition.scalars))
     found = Arguments(loops.index)
-    for n, (o, name) in enumerate(zip(operands, names, strict=True)):
-        found.memory(o.storage, f"{name}_memory", read_only=n >= written)
+    for o in operands:
+        found.memory(o.storage, f"{o.name}_memory", read_only=o.name.startswith("x"))
     found.scalars(scalars)
     found.numbers(**shares.numbers)
     near = definition.near if shares.begun else None

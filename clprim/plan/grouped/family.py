@@ -6,6 +6,7 @@ All come of the same snippets, so which one runs is a matter of speed alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from clprim.plan.grouped.lanes import LanesTile, fits_lanes, lanes_tile, near_la
 from clprim.plan.grouped.passes import plan_passes
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import RunsTile, fits_runs, near_runs, plan_runs, runs_tile
+from clprim.plan.reduction.problem import ReductionClass, fold_error
 from clprim.plan.strategy import Example, Family, Strategy, single
 from clprim.plan.strides import Operand, dense_array
 
@@ -107,7 +109,7 @@ def _examples_passes() -> Iterator[Example[Groups]]:
 
 GROUPS: Family[Groups] = Family(
     "grouped",
-    None,
+    ReductionClass,
     (
         Strategy(
             "grouped/runs",
@@ -118,6 +120,7 @@ GROUPS: Family[Groups] = Family(
             near=near_runs,
             examples=_examples_runs,
             needs="a CPU, a cache that holds a group, and runs of neighbours in one",
+            error=fold_error,
         ),
         Strategy(
             "grouped/lanes",
@@ -128,6 +131,7 @@ GROUPS: Family[Groups] = Family(
             near=near_lanes,
             examples=_examples_lanes,
             needs="a CPU, and many groups that are shorter than vectors",
+            error=fold_error,
         ),
         Strategy(
             "grouped/items",
@@ -138,7 +142,8 @@ GROUPS: Family[Groups] = Family(
             near=near_items,
             examples=_examples_items,
             needs="a GPU, a cache that holds groups, and runs of neighbours in one",
+            error=fold_error,
         ),
-        single("grouped/passes", plan_passes, _examples_passes),
+        replace(single("grouped/passes", plan_passes, _examples_passes), error=fold_error),
     ),
 )

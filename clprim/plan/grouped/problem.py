@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from clprim.dtypes import AnyDType, value_dtype
+from clprim.language.definition import Accumulation
 from clprim.language.grouped_definition import GroupedDefinition
+from clprim.plan.reduction.problem import Folds
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, broadcast_strides, collapse, memory_order
 
 
 @dataclass(frozen=True)
-class Groups:
+class Groups(Folds):
     """One call."""
 
     definition: GroupedDefinition
@@ -30,6 +32,16 @@ class Groups:
     def __str__(self) -> str:
         sizes = "×".join(map(str, self.shape))
         return f"{sizes} in groups along {', '.join(map(str, self.axes))}"
+
+    @property
+    def fold(self) -> Accumulation:
+        """What takes elements in."""
+        return self.definition.taken
+
+    @property
+    def partials(self) -> tuple[AnyDType, ...]:
+        """Dtypes of what is accumulated."""
+        return (self.value,) * self.fold.partials
 
     @property
     def arrays(self) -> tuple[Operand, ...]:

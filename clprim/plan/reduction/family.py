@@ -16,7 +16,7 @@ from clprim.plan.reduction.inner import inner_near, inner_shape
 from clprim.plan.reduction.lanes import lanes_near, lanes_shape
 from clprim.plan.reduction.narrow import narrow_near, narrow_shape
 from clprim.plan.reduction.planner import found_of, plan_reduction
-from clprim.plan.reduction.problem import Reduced, ReductionClass
+from clprim.plan.reduction.problem import Reduced, ReductionClass, fold_error
 from clprim.plan.reduction.schedule import Cut, Schedule, Walk, scheduled
 from clprim.plan.strategy import Example, Family, Strategy
 from clprim.plan.strides import Operand, broadcast_shapes, dense_strides
@@ -103,14 +103,8 @@ def _strategy(
         preferred=preferred,
         examples=examples,
         needs=needs,
-        error=_error,
+        error=fold_error,
     )
-
-
-def _error(_: Any, problem: Reduced) -> float:
-    """A half of the digits: orders of additions differ, and functions of sums make more of it."""
-    value = problem.partials[0]
-    return 0.0 if value.kind in "iub" else float(np.sqrt(np.finfo(np.float32).eps))
 
 
 def _narrow_examples() -> Iterator[Example[Reduced]]:
@@ -148,7 +142,7 @@ PAIRS: Strategy[Reduced] = Strategy(
     fits=lambda tile, p, traits: tile == Cut.of(found_of(p, traits).schedule),
     examples=_pairs_examples,
     needs="operands that broadcast against each other",
-    error=_error,
+    error=fold_error,
 )
 REDUCTIONS: Family[Reduced] = Family(
     "reduction",

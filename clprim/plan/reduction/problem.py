@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from clprim.dtypes import AnyDType
 from clprim.language.definition import ReductionDefinition
@@ -17,8 +19,36 @@ if TYPE_CHECKING:
     from clprim.plan.reduction.planner import Found
 
 
+class Folds:
+    """What problems of reductions, of groups and of scans are asked."""
+
+    definition: Any
+    shape: tuple[int, ...]
+
+    @property
+    def fold(self) -> Any:
+        """What takes elements in."""
+        return self.definition
+
+    @property
+    def name(self) -> str:
+        """What profiles call it."""
+        return str(self.definition.name)
+
+    @property
+    def timed(self) -> bool:
+        """Whether its class decides how long it takes, and each run gives the same."""
+        return math.prod(self.shape) > 0 and not self.fold.draws
+
+
+def fold_error(_: Any, problem: Any) -> float:
+    """A half of the digits: orders of additions differ, and functions of sums make more of it."""
+    kind = problem.partials[0].kind
+    return 0.0 if kind in "iub" else float(np.sqrt(np.finfo(np.float32).eps))
+
+
 @dataclass(frozen=True)
-class Reduced:
+class Reduced(Folds):
     """What a call computes."""
 
     definition: ReductionDefinition
@@ -42,19 +72,9 @@ class Reduced:
         return f"{sizes} along {', '.join(map(str, self.axes))}"
 
     @property
-    def name(self) -> str:
-        """What profiles call it."""
-        return self.definition.name
-
-    @property
     def value(self) -> AnyDType:
         """Dtype of the first partial."""
         return self.partials[0]
-
-    @property
-    def timed(self) -> bool:
-        """Whether its class decides how long it takes, and each run gives the same."""
-        return math.prod(self.shape) > 0 and not self.definition.draws
 
     @property
     def read(self) -> int:
@@ -70,7 +90,7 @@ class Reduced:
 
 @dataclass(frozen=True)
 class ReductionClass:
-    """A class of reductions: those that one schedule is best for."""
+    """A class of what is reduced: that one schedule is best for."""
 
     stored: str  # dtypes of the first array and of the first partial
     value: str
@@ -83,9 +103,9 @@ class ReductionClass:
     kept: int
 
     @classmethod
-    def of(cls, problem: Reduced) -> ReductionClass:
-        """Returns the class of a reduction."""
-        first, shape, definition = problem.inputs[0], problem.shape, problem.definition
+    def of(cls, problem: Any) -> ReductionClass:
+        """Returns the class of a reduction, of groups or of a scan."""
+        first, shape, fold = problem.inputs[0], problem.shape, problem.fold
         strides = broadcast_strides(first, shape)
         loops = [(abs(strides[d]), d) for d, n in enumerate(shape) if n > 1 and strides[d]]
         loops.sort()
@@ -101,7 +121,7 @@ class ReductionClass:
             value=problem.partials[0].name,
             inputs=len(problem.inputs),
             partials=len(problem.partials),
-            operations=power(definition.expr.flops + definition.step.flops),
+            operations=power(fold.expr.flops + fold.step.flops),
             along=along,
             row=near_size(row),
             reduced=power(length),

@@ -10,6 +10,7 @@ import numpy as np
 
 from clprim.language.definition import ReductionDefinition, define_reduction
 from clprim.plan.conv.dense import CPU, GPU
+from clprim.plan.reduction.problem import ReductionClass, fold_error
 from clprim.plan.scan.planner import (
     Scanned,
     ScanTile,
@@ -54,12 +55,13 @@ def _strategy(
         near=near_scan,
         examples=examples,
         needs=needs,
+        error=fold_error,
     )
 
 
 SCANS: Family[Scanned] = Family(
     "scan",
-    None,
+    ReductionClass,
     (
         _strategy("scan/group", GPU, (100, 1000), "a GPU, and long lines", reverse=True),
         _strategy("scan/vectors", CPU, (100, 1000), "lines whose elements are neighbours"),

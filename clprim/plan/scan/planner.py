@@ -28,6 +28,7 @@ from clprim.plan.machine import GROUP, UNROLL, UPDATES, WORK
 from clprim.plan.pointwise.schedule import widest
 from clprim.plan.reduction.code import FoldCode, KernelLoops, Scaling
 from clprim.plan.reduction.loops import FoldLoops, operand_numbers
+from clprim.plan.reduction.problem import Folds
 from clprim.plan.reduction.stage import Folding
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space
@@ -52,7 +53,7 @@ class ScanCode(FoldCode):
 
 
 @dataclass(frozen=True)
-class Scanned:
+class Scanned(Folds):
     """What a call computes."""
 
     definition: ReductionDefinition
@@ -69,6 +70,16 @@ class Scanned:
 
     def __str__(self) -> str:
         return f"{'×'.join(map(str, self.shape))} along {self.axis}"
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The only one."""
+        return (self.axis,)
+
+    @property
+    def value(self) -> AnyDType:
+        """Dtype of the first partial."""
+        return self.partials[0]
 
     def lines(self, traits: DeviceTraits) -> ScanLines:
         """Returns the loops on a device, which are found once."""
