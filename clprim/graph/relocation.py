@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import mul
 from typing import Any, NamedTuple
 
 from clprim.plan.strides import Operand
@@ -92,7 +93,7 @@ class Relocation:
 
 
 def _dot(numbers: Sequence[int], strides: Sequence[int]) -> int:
-    return sum(n * stride for n, stride in zip(numbers, strides, strict=True))
+    return sum(map(mul, numbers, strides))
 
 
 def relocation(a: Operand, b: Operand, *, joined: bool = True) -> Relocation | None:

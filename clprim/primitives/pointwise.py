@@ -217,10 +217,11 @@ class Pointwise(Strings):
         expr = self.definition.expr
         if expr.draws or expr.lookups or expr.dims or not math.prod(problem.shape):
             return False
-        return all(
-            o.dtype.itemsize > 1 and not any(s % o.dtype.itemsize for s in (o.offset, *o.strides))
-            for o in (*problem.results, *problem.inputs)
-        )
+        for operand in (*problem.results, *problem.inputs):
+            size = operand.dtype.itemsize
+            if size == 1 or math.gcd(size, operand.offset, *operand.strides) != size:
+                return False
+        return True
 
     def plan(self, problem: Mapped, traits: DeviceTraits) -> Plan | None:
         """See `clprim.call.primitive.Primitive.plan`."""

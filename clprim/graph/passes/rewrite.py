@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
@@ -10,6 +11,10 @@ from clprim.graph.passes.layout.reshaping import in_place_of
 from clprim.plan.strides import shares_memory
 from clprim.primitives.product import ContractionPrimitive
 from clprim.runtime.device import Device
+
+
+def _is_between(numbers: Sequence[int], begin: int, end: int) -> bool:
+    return bisect_left(numbers, begin) < bisect_left(numbers, end)
 
 
 class Rewrite:
@@ -63,11 +68,11 @@ class Rewrite:
 
     def is_written(self, buffer: Buffer, begin: int, end: int) -> bool:
         """Whether one of some nodes writes to a buffer."""
-        return any(begin <= n < end for n in self.uses.writers.get(buffer, ()))
+        return _is_between(self.uses.writers.get(buffer, ()), begin, end)
 
     def _touched(self, buffer: Buffer, begin: int, end: int) -> bool:
         readers = self.uses.readers.get(buffer, ())
-        return self.is_written(buffer, begin, end) or any(begin <= n < end for n in readers)
+        return self.is_written(buffer, begin, end) or _is_between(readers, begin, end)
 
     def maker(self, n: int, buffer: Buffer) -> int | None:
         """The only node that writes a temporary, if it stands before another one."""

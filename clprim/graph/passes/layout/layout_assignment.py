@@ -235,10 +235,10 @@ class _Layout:
 
 def _walked(dimensions: Sequence[int], operand: Operand) -> _Walk:
     """Returns how some dimensions of an operand are walked."""
-    if len(dimensions) < 2 or any(operand.strides[d] == 0 for d in dimensions):
+    steps = sorted([(operand.strides[d], -d) for d in dimensions])
+    if len(steps) < 2 or 0 in dict(steps):
         return None
-    order = sorted(dimensions, key=lambda d: (operand.strides[d], -d))
-    return order[0], order[-1]
+    return -steps[0][1], -steps[-1][1]
 
 
 def _walked_as_image(operand: Operand) -> _Walk:
