@@ -18,7 +18,7 @@ from clprim.call.primitive import Primitive
 from clprim.errors import DefinitionError
 from clprim.graph.graph import NOTHING, Buffer, Graph, Node, buffer_of
 from clprim.graph.store import contents_of, fill
-from clprim.plan.kernel import KernelPlan, Plan, PrintedCode
+from clprim.plan.kernel import KernelPlan, PrintedCode
 from clprim.runtime.device import Device
 from clprim.runtime.source_cache import source_of
 
@@ -51,7 +51,8 @@ def freeze(
 ) -> bytes | None:
     """Returns a graph that passes have planned as bytes; None of one with too large constants."""
     rows = [
-        (n.primitive.what, (*n.primitive.names(n.problem),), _printed(n.plan), n.reads, n.writes,
+        (n.primitive.what, (*n.primitive.names(n.problem),),
+         replace(n.plan, stages=tuple(map(_printed, n.plan.stages))), n.reads, n.writes,
          n.numbers, n.line)
         for n in graph.nodes
     ]  # fmt: skip
@@ -71,11 +72,7 @@ def freeze(
     return pickle.dumps(whole, pickle.HIGHEST_PROTOCOL)
 
 
-def _printed(plan: Plan) -> Plan:
-    return replace(plan, stages=tuple(map(_printed_kernel, plan.stages)))
-
-
-def _printed_kernel(kernel: KernelPlan) -> KernelPlan:
+def _printed(kernel: KernelPlan) -> KernelPlan:
     code, text = kernel.code, source_of(kernel.template, kernel.code)
     rest: Any = {"parameters": code.parameters, "index": code.index, "doubles": code.doubles}
     printed = PrintedCode(name=code.name, **rest, text=text, version=code.c_version)

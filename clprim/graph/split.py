@@ -143,7 +143,7 @@ class _Splitting(Trace):
         line = tracing.line()
         if array.size * array.dtype.itemsize > MOST_BYTES:
             tracing.end("a download of a large array")
-        if any(_has_effects(node) for node in self.nodes):
+        if any(n.draws or any(b.kind != "temporary" for b in n.written) for n in self.nodes):
             tracing.end("a download after a draw, or after a write to memory that was there")
         with tracing.switched_to(None):
             operand = self.operand(array)
@@ -230,10 +230,6 @@ def _temporaries(nodes: Sequence[Node]) -> list[Buffer]:
     """What nodes write that is their function's own, in order."""
     found = dict.fromkeys(buffer for node in nodes for buffer in node.written)
     return [buffer for buffer in found if buffer.kind == "temporary"]
-
-
-def _has_effects(node: Node) -> bool:
-    return node.draws or any(buffer.kind != "temporary" for buffer in node.written)
 
 
 def _moved(device: Device, node: Node, own: dict[Buffer, Buffer]) -> Node:

@@ -62,12 +62,9 @@ def rematerialisation(graph: Graph, device: Device) -> Graph:
 
 
 def _allocated(graph: Graph, nodes: list[Node], grain: int) -> Allocations:
-    taken = ((*node.touched, *_workspace(node)) for node in nodes)
+    spaces = ([Buffer(n * d.itemsize) for n, d in node.plan.workspace.values()] for node in nodes)
+    taken = ((*node.touched, *own) for node, own in zip(nodes, spaces, strict=True))
     return allocations_of(lives_of(taken, graph.results()), grain)
-
-
-def _workspace(node: Node) -> list[Buffer]:
-    return [Buffer(n * dtype.itemsize) for n, dtype in node.plan.workspace.values()]
 
 
 class _Values:
