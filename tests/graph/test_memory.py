@@ -1,4 +1,4 @@
-"""Where temporaries lie: those share memory whose lives do not overlap."""
+"""Where temporaries lie: those share memory whose lives do not overlap. Constants have theirs."""
 
 import random
 
@@ -7,8 +7,12 @@ import pytest
 
 import clprim as cp
 from clprim import ops
-from clprim.graph.graph import Buffer
+from clprim.errors import DeviceError
+from clprim.graph.graph import Buffer, buffer_of
 from clprim.graph.memory import allocations_of
+from clprim.graph.replay import Replay
+from clprim.graph.steps import enqueue, steps_of
+from clprim.graph.trace import traced
 
 
 def lives(seed, count=60):
@@ -87,3 +91,15 @@ def test_a_graph_computes_the_same_in_parts_of_one_allocation(device):
     memory = compiled._compiled((x, w), {}).replay.allocations
     if device.traits.is_cpu:
         assert memory.nbytes <= 1.1 * memory.live
+
+
+@pytest.mark.usefixtures("unoptimised")
+@pytest.mark.parametrize("launch", [Replay, lambda d, g: enqueue(d, steps_of(d, g.nodes), {})])
+def test_a_constant_without_memory_is_refused(device, launch):
+    x = cp.asarray(np.ones(3, np.float32))
+    _, graph, _ = traced("f", lambda: x + 1, [])
+    (read,) = graph.nodes[0].reads
+    assert buffer_of(read).kind == "constant"
+    buffer_of(read).memory = None
+    with pytest.raises(DeviceError, match="constant of 12 bytes> has no memory"):
+        launch(device, graph)
