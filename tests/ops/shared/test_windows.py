@@ -8,6 +8,9 @@ import clprim as cp
 from clprim import ops
 from clprim.ops.shared.windows import axes, sides, transposed_axes
 
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
 CALLS = {
     "conv2d": lambda x, **how: ops.conv2d(x, cp.full((2, 2, 3, 3), 1.0), **how),
     "max_pool2d": lambda x, **how: ops.max_pool2d(x, 3, **{"stride": 1, **how}),
@@ -15,11 +18,22 @@ CALLS = {
     "lp_pool2d": lambda x, **how: ops.lp_pool2d(x, 2, 3, **{"stride": 1, **how}),
     "unfold": lambda x, **how: ops.unfold(x, 3, **how),
 }
+THEIRS = {
+    "conv2d": lambda t, p: F.conv2d(t, torch.ones(2, 2, 3, 3, dtype=t.dtype), padding=p),
+    "max_pool2d": lambda t, p: F.max_pool2d(t, 3, 1, p),
+    "avg_pool2d": lambda t, p: F.avg_pool2d(t, 3, 1, p),
+    "lp_pool2d": lambda t, p: F.lp_pool2d(F.pad(t, [p] * 4), 2, 3, 1),
+    "unfold": lambda t, p: F.unfold(t, 3, padding=p),
+}
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_padding_has_many_forms(device, name):
-    x, call = cp.asarray(numbers((1, 2, 6, 7))), CALLS[name]
+    host, call = numbers((1, 2, 6, 7)), CALLS[name]
+    x, t = cp.asarray(host), torch.tensor(host.astype(np.float64))
+    for padding in (0, 1):
+        expected = THEIRS[name](t, padding).numpy()
+        np.testing.assert_allclose(call(x, padding=padding).get(), expected, rtol=1e-6, atol=1e-6)
     alike = [
         ("valid", 0),
         ("same", 1, (1, 1), (1, 1, 1, 1), ((1, 1), (1, 1))),
