@@ -17,6 +17,8 @@ from clprim.errors import DefinitionError, quoted
 
 # Admits F(4 × 4, 3 × 3) of as many channels as networks have, and no larger tile that pays.
 _CONVOLUTION_ERROR = 5e-6
+#: How a compiled function may launch its kernels: as costs say, as few launches as can be, apart.
+LAUNCHES = ("auto", "one", "each")
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Options:
 
     convolution_error: float = _CONVOLUTION_ERROR
     tune: bool = False
+    launches: str = "auto"
 
 
 _process: Options | None = None
@@ -51,6 +54,9 @@ class options:  # noqa: N801 # a statement, as `with cp.options(...)`, as contex
             a dozen tiles at most, in memory of its own and for about a second beside builds, and
             keeps what wins in the user's table of the device, where every process finds it. The
             environment variable ``CLPRIM_TUNE=1`` sets it for a process.
+        launches: How compiled functions launch: ``"one"`` kernel for as many of a graph's as can
+            be one, ``"each"`` by itself; ``"auto"`` is ``"each"`` so far. The environment variable
+            ``CLPRIM_LAUNCHES`` sets it for a process.
 
     Raises:
         DefinitionError: An option that there is not, or a value that it cannot have.
@@ -98,6 +104,14 @@ class options:  # noqa: N801 # a statement, as `with cp.options(...)`, as contex
         self._token = None
 
 
+def launches_of(where: str, value: Any) -> str:
+    """Returns how a compiled function launches, as somebody says who is named."""
+    if isinstance(value, str) and value in LAUNCHES:
+        return value
+    listed = ", ".join(map(repr, LAUNCHES))
+    raise DefinitionError(f"{where}: launches={quoted(value)}: expected one of {listed}")
+
+
 def _read_environment() -> Options:
     global _process  # noqa: PLW0603 # read once: every convolution asks
     given = {}
@@ -114,6 +128,8 @@ def _value(name: str, text: str) -> Any:
     """Returns what an environment variable says."""
     if name == "tune":
         return {"0": False, "1": True}.get(text, text)
+    if name == "launches":
+        return text
     try:
         return float(text)
     except ValueError:
@@ -130,6 +146,8 @@ def _checked(name: str, value: Any, where: str) -> Any:
             return value
         expected = "1 or 0" if where.startswith("CLPRIM") else "True or False"
         raise DefinitionError(f"{where}: tune={quoted(value)}: expected {expected}")
+    if name == "launches":
+        return launches_of(where, value)
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not (is_number and value >= 0):
         raise DefinitionError(f"{where}: {name}={quoted(value)}: expected a number of at least 0")

@@ -35,6 +35,8 @@ class DeviceTraits:
     byte_choices: bool = True
     long_loops: bool = True
     own_ways: bool = True
+    walks: bool = False
+    calls: bool = False
     c_version: tuple[int, int] = (1, 2)
     registers: int = 0
     cores: int = 0

@@ -23,8 +23,11 @@ from support import BFLOAT16
 import clprim as cp
 from clprim.language.definition import define_pointwise
 from clprim.plan.families import FAMILIES
+from clprim.plan.launch.body import body_of
+from clprim.plan.launch.walker import walker_code
 from clprim.plan.pointwise.lists import plan_lists
 from clprim.plan.reduction.code import Scaling
+from clprim.render import render
 
 HALF = np.dtype(np.float16)
 
@@ -276,6 +279,19 @@ def strategies():
                 seen.add(stage.template)
 
 
+def walkers(plans):
+    """Launches of several kernels: of one work-item a group whose bodies are called, of 256."""
+    for name, items, bodies in (
+        ("launch/walker", 1, ("pointwise/elements", "grouped/runs-begun")),
+        ("launch/walker-groups", 256, ("pointwise/gpu", "sort/group")),
+    ):
+        taken = [plans[body] for body in bodies]
+        phases = [body_of(plan, render(plan.template, plan.code), items) for plan in taken]
+        traits = dataclasses.replace(CPU, c_version=(3, 0) if items == 1 else (1, 2))
+        traits = dataclasses.replace(traits, calls=items == 1)
+        yield name, "launch/walker", walker_code(phases, 4, items, traits, doubles=False)
+
+
 @lru_cache(maxsize=1)
 def kernels():
     """Every kernel of this file, as (name, template, code)."""
@@ -287,5 +303,7 @@ def kernels():
             over_pairs = stage.template.startswith(("reduction/pairs", "reduction/nested"))
             shown = "" if over_pairs else shown
             found.append((f"{name}-{shown}".rstrip("-"), stage.template, stage.code))
+    plans = dict([*maps(), *strategies()])
     found += [(name, plan.template, plan.code) for name, plan in strategies()]
+    found += walkers(plans)
     return found

@@ -115,8 +115,10 @@ def bind(
     arrays: Sequence[str],
     results: tuple[Operand, ...] = (),
     snippets: Mapping[str, str] | None = None,
+    *,
+    later: bool = False,
 ) -> Call:
-    """Builds the kernels of a plan: for a call of a new signature."""
+    """Binds the kernels of a plan for a new signature; builds them, or leaves that for later."""
     counters.plans += 1
     new = tuple(None if r.memory else (r.shape, r.dtype, r.strides, r.size) for r in results)
     if plan is None:
@@ -126,7 +128,8 @@ def bind(
     once: list[Once] = []
     stages: list[Stage] = []
     for kernel in sorted(plan.stages, key=lambda kernel: not kernel.once):
-        launch = Launch(device, kernel, title=what, snippets=snippets or {})
+        unbuilt = later and not kernel.once
+        launch = Launch(device, kernel, title=what, snippets=snippets or {}, later=unbuilt)
         if kernel.once:
             (weight,), (made,) = kernel.buffers(written=False), kernel.buffers(written=True)
             slots[made] = len(slots)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
 from clprim.errors import DeviceError, ShapeError, quoted
-from clprim.plan.kernel import Buffer, KernelCode, KernelPlan, Scalar
+from clprim.plan.kernel import Argument, Buffer, KernelCode, KernelPlan, Parameter, Scalar
 from clprim.render import apart
 from clprim.runtime.device import Device
 from clprim.runtime.program import cl_std_option, kernel_of
@@ -71,62 +71,79 @@ class Launch:
         "_kernel",
         "_local",
         "_name",
-        "_plan",
         "_positions",
         "_scalars",
         "_set_arg",
         "_set_number",
+        "_snippets",
+        "_title",
         "buffers",
+        "plan",
         "written",
     )
 
     def __init__(
-        self, device: Device, plan: KernelPlan, *, title: str, snippets: Mapping[str, str]
+        self,
+        device: Device,
+        plan: KernelPlan,
+        *,
+        title: str,
+        snippets: Mapping[str, str],
+        later: bool = False,
     ) -> None:
         _require_room(device, plan, title)
-        source = source_of(plan.template, plan.code)
+        self._device, self.plan, self._title, self._snippets = device, plan, title, snippets
+        self._name = plan.code.name
+        self._global, self._local = plan.global_size, plan.local_size
+        self._kernel: Any = None
+        memory = [
+            (position, argument.name, not parameter.read_only)
+            for position, (parameter, argument) in enumerate(self._arguments())
+            if isinstance(argument, Buffer)
+        ]
+        self._positions = tuple(position for position, _, _ in memory)
+        self.buffers = tuple(name for _, name, _ in memory)
+        self.written = tuple(written for _, _, written in memory)
+        self._scalars = tuple(
+            (position, argument.number, parameter.format.encode())
+            for position, (parameter, argument) in enumerate(self._arguments())
+            if isinstance(argument, Scalar)
+        )
+        if not later:
+            self.build()
+
+    def _arguments(self) -> Iterator[tuple[Parameter, Argument]]:
+        return zip(self.plan.code.parameters, self.plan.arguments, strict=True)
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the kernel is there."""
+        return self._kernel is not None
+
+    def build(self) -> None:
+        """Builds the kernel and sets its sizes and strides, where that was left for later."""
+        if self._kernel is not None:
+            return
+        device, code = self._device, self.plan.code
+        source = source_of(self.plan.template, code)
         if not device.traits.own_ways:
             source = apart(source)
-        self._device = device
-        self._plan = plan
-        self._name = plan.code.name
-        self._global = plan.global_size
-        self._local = plan.local_size
-        self._kernel = kernel_of(
-            device,
-            source,
-            build_options(plan.code, device),
-            self._name,
-            title=title,
-            lines=snippets,
-        )
-        self._set_arg = self._kernel.set_arg
+        options, title = build_options(code, device), self._title
+        kernel = kernel_of(device, source, options, self._name, title=title, lines=self._snippets)
+        self._set_arg = kernel.set_arg
         # pyopencl packs a number fastest through the entry that its generated code calls;
         # `set_arg` takes eight microseconds for the same.
-        self._set_number = getattr(self._kernel, "_set_arg_buf_pack_multi", self._set_slowly)
-        positions: list[int] = []
-        names: list[str] = []
-        written: list[bool] = []
-        scalars: list[tuple[int, int, bytes]] = []
-        for position, (parameter, argument) in enumerate(
-            zip(plan.code.parameters, plan.arguments, strict=True)
-        ):
-            if isinstance(argument, Buffer):
-                positions.append(position)
-                names.append(argument.name)
-                written.append(not parameter.read_only)
-            elif isinstance(argument, Scalar):
-                scalars.append((position, argument.number, parameter.format.encode()))
-            else:
-                try:
-                    self._set_number((position, parameter.format.encode(), argument))
-                except (RuntimeError, OverflowError, struct.error) as error:
-                    raise ShapeError(
-                        f"{title}: the kernel cannot count to {quoted(argument)}: smaller shapes"
-                    ) from error
-        self._positions = tuple(positions)
-        self.buffers, self.written = tuple(names), tuple(written)
-        self._scalars = tuple(scalars)
+        self._set_number = getattr(kernel, "_set_arg_buf_pack_multi", self._set_slowly)
+        for position, (parameter, argument) in enumerate(self._arguments()):
+            if isinstance(argument, Buffer | Scalar):
+                continue
+            try:
+                self._set_number((position, parameter.format.encode(), argument))
+            except (RuntimeError, OverflowError, struct.error) as error:
+                raise ShapeError(
+                    f"{title}: the kernel cannot count to {quoted(argument)}: smaller shapes"
+                ) from error
+        self._kernel = kernel
 
     def _set_slowly(self, argument: tuple[int, bytes, float]) -> None:
         """The public way to set a number, for a pyopencl without the fast one."""
@@ -153,7 +170,7 @@ class Launch:
 
     def parts(self) -> tuple[Any, ...]:
         """Returns what enqueues it without this class: kernel, sizes, `set_arg`, plan."""
-        return self._kernel, self._global, self._local, self._set_arg, self._plan
+        return self._kernel, self._global, self._local, self._set_arg, self.plan
 
     def enqueue(self, memory: Sequence[Any], places: Places, scalars: Sequence[float]) -> cl.Event:
         """Enqueues the kernel, on the queue that its device has now."""
@@ -172,6 +189,6 @@ class Launch:
                     f"kernel {self._name} could not be launched on {queue.device.name}: {error}"
                 ) from error
             for profile in device.profiles:
-                profile.record(self._name, event, self._plan.nbytes, self._plan.flops)
+                profile.record(self._name, event, self.plan.nbytes, self.plan.flops)
         counters.launches += 1
         return event

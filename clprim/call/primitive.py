@@ -274,8 +274,14 @@ def _prepare(
 
 
 def built(
-    device: Device, primitive: Primitive, problem: Any, plan: Plan | None, results: Any
+    device: Device,
+    primitive: Primitive,
+    problem: Any,
+    plan: Plan | None,
+    results: Any,
+    *,
+    later: bool = False,
 ) -> Call:
-    """Builds the kernels of a plan."""
+    """Builds the kernels of a plan, or leaves that for later."""
     names, snippets = primitive.names(problem), primitive.snippets(problem)
-    return bind(device, primitive.what, plan, names, results, snippets)
+    return bind(device, primitive.what, plan, names, results, snippets, later=later)

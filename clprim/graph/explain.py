@@ -10,6 +10,7 @@ from typing import Any
 from clprim.errors import DeviceError
 from clprim.graph.compiled import Compiled
 from clprim.graph.graph import Buffer, Graph, Uses, buffer_of
+from clprim.graph.one_launch import Walk
 from clprim.graph.passes.layout.moves import moves_of
 from clprim.graph.replay import Replay
 from clprim.graph.store import copied, copy_memory
@@ -38,9 +39,13 @@ def explained(compiled: Compiled, measured: tuple[Device, Sequence[Any]] | None 
         headers += ["µs", "% of peak"]
         align += "rr"
         told = [f"{sum(seconds) * 1e6:.0f} µs on the device; its peaks: {ceilings}", ""]
+    phases = dict(_phases(replay))
+    if phases:
+        headers += ["tiles", "waits for"]
+        align += "rl"
     rows: list[list[object] | None] = []
     for n, step in enumerate(replay.steps):
-        node, plan = step.node, step.launch.parts()[-1]
+        node, plan = step.node, step.launch.plan
         choice = node.plan.choice
         row: list[object] = [
             n,
@@ -53,6 +58,8 @@ def explained(compiled: Compiled, measured: tuple[Device, Sequence[Any]] | None 
         ]
         if ceilings is not None:
             row += [f"{seconds[n] * 1e6:.1f}", _share(plan, seconds[n], ceilings)]
+        if phases:
+            row += phases.get(n, ("", "launched apart"))
         rows.append([*row, node.line.rpartition("/")[2]])
     lines = [
         f"{replay.graph.what}: {len(before.nodes)} calls traced, {len(replay.steps)} kernels, "
@@ -61,10 +68,41 @@ def explained(compiled: Compiled, measured: tuple[Device, Sequence[Any]] | None 
         format_table([*headers, "line"], rows, align=f"{align}l"),
         "",
         *told,
+        *_launches(replay),
         *dict.fromkeys(replay.graph.notes),
         *_apart(replay.graph, names),
     ]
     return "\n".join(lines)
+
+
+def _phases(replay: Replay) -> Iterator[tuple[int, tuple[object, object]]]:
+    """Yields of kernels that are phases their tiles, and which kernels they wait for."""
+    first = 0
+    for part in replay.parts:
+        if not isinstance(part, Walk):
+            first += 1
+            continue
+        for n, (phase, tiles) in enumerate(zip(part.phases, part.tiles(), strict=True)):
+            yield first + n, (tiles, ", ".join(str(first + m) for m in phase.waits) or "nothing")
+        first += len(part.steps)
+
+
+def _launches(replay: Replay) -> list[str]:
+    """Returns a line where kernels are phases of a launch."""
+    walks = [part for part in replay.parts if isinstance(part, Walk)]
+    if not walks:
+        return []
+    each = ", ".join(
+        f"{len(w.phases)} kernels of {len(w.code.bodies)} texts by {w.groups} work-groups"
+        for w in walks
+    )
+    apart = len(replay.parts) - len(walks)
+    return [
+        f"phases of one launch: {each}; {apart} kernels apart"
+        if apart
+        else f"phases of one launch: {each}",
+        "",
+    ]
 
 
 def _share(plan: Any, seconds: float, ceilings: Measurement) -> str:
@@ -82,7 +120,7 @@ def _seconds(device: Device, replay: Replay, given: Sequence[Any]) -> list[float
     Nothing that the caller sees changes: the graph writes to copies of its inputs, what else it
     writes is put back, and random numbers go on where they were.
     """
-    names = [step.launch.parts()[-1].code.name for step in replay.steps]
+    names = [step.launch.plan.code.name for step in replay.steps]
     written = {buffer for node in replay.graph.nodes for buffer in node.written}
     found: list[list[float]] = []
     with _restored(device, replay, written), randomness.at(randomness.get_state()):
@@ -93,7 +131,7 @@ def _seconds(device: Device, replay: Replay, given: Sequence[Any]) -> list[float
                 own[id(memory)] = copied(device, memory, buffer.nbytes)
         memory = [own.get(id(each), each) for each in given]
         for _ in range(_RUNS + 1):
-            with profile(device) as seen:
+            with replay.apart(), profile(device) as seen:
                 replay(memory)
             events = seen.events
             for n in range(len(events) - len(names) + 1):

@@ -18,6 +18,7 @@ from clprim.gradients.arguments import is_floating
 from clprim.graph.backward import Walk, differentiated
 from clprim.graph.jit import Function
 from clprim.graph.signature import mapped
+from clprim.options import launches_of
 from clprim.plan.strides import elements_of
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime import tracing
@@ -31,7 +32,9 @@ Name = str | tuple[str, int | str]
 class Gradient(Function):
     """A compiled function's value and gradients; see `value_and_grad`."""
 
-    def __init__(self, function: Callable[..., Any], wrt: Any, memory: int | None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], wrt: Any, memory: int | None, launches: str = "auto"
+    ) -> None:
         self._wrt, self._one = _checked(function, wrt)
         self._memory = memory
         self._differentiated = function
@@ -40,7 +43,7 @@ class Gradient(Function):
             return self._computed(args, options)
 
         update_wrapper(value_and_gradients, function)
-        super().__init__(value_and_gradients, (), False)
+        super().__init__(value_and_gradients, (), False, launches)
 
     def __repr__(self) -> str:
         return f"<clprim.value_and_grad {self.what}>"
@@ -174,7 +177,11 @@ def _checked(function: Any, wrt: Any) -> tuple[tuple[Name, ...], bool]:
 
 
 def value_and_grad(
-    function: Callable[..., Any], wrt: Any = (0, 1), *, memory: int | None = None
+    function: Callable[..., Any],
+    wrt: Any = (0, 1),
+    *,
+    memory: int | None = None,
+    launches: str = "auto",
 ) -> Gradient:
     """Returns a compiled function of the same arguments, for (value, gradients).
 
@@ -192,6 +199,7 @@ def value_and_grad(
             need are computed again, with the same bits, as few and as cheap ones as may be. Inside
             `jit` it holds for all of that graph. `explain` says what came of it; where it is too
             little, the least that was found is taken.
+        launches: As of `jit`.
 
     Returns:
         What is called as the function is, for its value and a tuple of gradients, in the form of
@@ -214,4 +222,4 @@ def value_and_grad(
         raise DefinitionError(
             f"value_and_grad: memory={quoted(memory)}: expected a number of bytes, or None"
         )
-    return Gradient(function, wrt, memory)
+    return Gradient(function, wrt, memory, launches_of("value_and_grad", launches))

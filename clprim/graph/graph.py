@@ -218,6 +218,7 @@ class Graph:
         notes: What passes did, and what they left, a line each.
         budget: Bytes that temporaries may take together, where nodes may run again for that.
         free: Numbers of outputs that may lie in another memory format.
+        launches: How kernels are launched; see `clprim.options`.
         ready: By device: what runs the graph where it is called itself.
     """
 
@@ -228,6 +229,7 @@ class Graph:
     notes: tuple[str, ...] = ()
     budget: int | None = None
     free: frozenset[int] = frozenset()
+    launches: str = "auto"
     ready: dict[Device, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __str__(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from copy import copy
 from functools import partial, update_wrapper, wraps
 from types import MethodType
@@ -19,6 +20,8 @@ from clprim.graph.graph import Graph, Node, buffer_of
 from clprim.graph.signature import Arguments, described, mapped
 from clprim.graph.split import Split
 from clprim.graph.trace import Trace, traced
+from clprim.options import launches_of
+from clprim.options import options as setting
 from clprim.plan.strides import elements_of
 from clprim.runtime import tracing
 from clprim.runtime.device import Device, current_device
@@ -31,14 +34,19 @@ class Function:
         function: What it computes.
         constants: Names of arguments that are frozen at the first call.
         fallback: Whether a function that reads on the host is split there.
+        launches: How its kernels are launched.
     """
 
     def __init__(
-        self, function: Callable[..., Any], constants: Sequence[str], fallback: bool
+        self,
+        function: Callable[..., Any],
+        constants: Sequence[str],
+        fallback: bool,
+        launches: str = "auto",
     ) -> None:
         update_wrapper(self, function)
         self.what = getattr(function, "__name__", "function")
-        self._function, self._fallback = function, fallback
+        self._function, self._fallback, self._launches = function, fallback, launches
         self._names = _checked_constants(self.what, function, constants)
         self._frozen: dict[str, Any] = {}
         self._weights: dict[int, PackedWeight] = {}
@@ -58,7 +66,10 @@ class Function:
             except TypeError:
                 return MethodType(self, instance)  # the object is an argument like others
             of_object = _method(self._function, alive)
-            found = bound[number] = alive, Function(of_object, self._names, self._fallback)
+            found = bound[number] = (
+                alive,
+                Function(of_object, self._names, self._fallback, self._launches),
+            )
         # What is known keeps no object alive, but a method does, as any does.
         method = copy(found[1])
         method.__self__ = instance
@@ -91,7 +102,8 @@ class Function:
                 return compiled(found.arrays)
             if compiled is not None and not compiled.over:
                 try:
-                    return compiled(found.arrays, lambda: self._uncompiled(given))
+                    with self._setting():
+                        return compiled(found.arrays, lambda: self._uncompiled(given))
                 except tracing.TraceEndedError:
                     compiled.over = True
         return self._uncompiled(given)
@@ -179,7 +191,8 @@ class Function:
         if known is not None:
             return known
         try:
-            made: Compiled | Split = self._trace(device, given, found.arrays)
+            with self._setting():
+                made: Compiled | Split = self._trace(device, given, found.arrays)
         except tracing.TraceEndedError as error:
             if not self._fallback:
                 raise DefinitionError(
@@ -199,6 +212,10 @@ class Function:
         everything = {**options, **self._frozen}
         bound.arguments = {n: everything[n] for n in bound.signature.parameters}
         return self._function(*bound.args, **bound.kwargs)
+
+    def _setting(self) -> Any:
+        """What holds where graphs are made."""
+        return nullcontext() if self._launches == "auto" else setting(launches=self._launches)
 
     def _trace(self, device: Device, given: Any, arrays: Sequence[Any]) -> Compiled:
         trace, graph, form = traced(self.what, lambda: self._uncompiled(given), arrays)
@@ -246,6 +263,7 @@ def jit(
     *,
     constants: Sequence[str] = (),
     fallback: bool = False,
+    launches: str = "auto",
 ) -> Any:
     """Compiles a function over arrays: its kernels are fused, planned in memory and replayed.
 
@@ -263,13 +281,17 @@ def jit(
             which of them a call replays depends on what it reads. It runs as it is where that has
             had too many contents, is large, or comes after a write to memory that was there, and
             where the function does something else that cannot be traced.
+        launches: ``"one"``: a kernel walks as much of the graph as can be one launch; ``"each"``:
+            every kernel is launched by itself; ``"auto"``: as `cp.options` says. Results are the
+            same, bit for bit.
 
     Returns:
         What is called as the function is; `explain` and `graph` show what it does. Without a
         function, a decorator.
 
     Raises:
-        DefinitionError: No function, or constants that are none of its arguments.
+        DefinitionError: No function, constants that are none of its arguments, or another word for
+            launches.
 
     Example:
         >>> import clprim as cp
@@ -283,9 +305,10 @@ def jit(
     if isinstance(constants, str):
         constants = (constants,)
     fallback = flag("jit", "fallback", fallback)
+    launches = launches_of("jit", launches)
     if function is None:
-        return lambda found: Function(found, constants, fallback)
-    return Function(function, constants, fallback)
+        return lambda found: Function(found, constants, fallback, launches)
+    return Function(function, constants, fallback, launches)
 
 
 def _checked_constants(

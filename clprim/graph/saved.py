@@ -19,6 +19,7 @@ from clprim.errors import ClprimError, DefinitionError, quoted
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, planned
 from clprim.graph.passes.simplify.constant_folding import weight_packing
 from clprim.graph.store import contents_of, fill
+from clprim.options import launches_of
 from clprim.plan.strides import Operand
 from clprim.runtime.device import Device, current_device
 
@@ -62,6 +63,7 @@ def save(graph: Graph, path: str | Path) -> None:
         "inputs": inputs,
         "nodes": [node(n) for n in graph.nodes],
         "outputs": [operand(o) for o in graph.outputs],
+        "launches": graph.launches,
         "buffers": entries,
     }
     device, header, end = current_device(), dict[str, Any](), 0
@@ -132,7 +134,9 @@ def _read(raw: bytes) -> Graph:
     outputs = tuple(_operand(o, buffers) for o in told["outputs"])
     if any(buffer_of(o) not in known for o in outputs):
         raise DefinitionError("a result that nobody has written")
-    return weight_packing(Graph(str(told["what"]), inputs, tuple(nodes), outputs), device)
+    launches = launches_of("a graph", told.get("launches", "auto"))
+    graph = Graph(str(told["what"]), inputs, tuple(nodes), outputs, launches=launches)
+    return weight_packing(graph, device)
 
 
 def _buffer(device: Device, n: int, entry: Any, header: Any, data: memoryview) -> Buffer:

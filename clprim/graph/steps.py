@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import starmap
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from clprim.arrays.memory import allocate_workspace
 from clprim.call.call import Call, Once
@@ -20,6 +19,9 @@ from clprim.plan.kernel import Plan
 from clprim.runtime.device import Device
 from clprim.runtime.progress import waiting
 from clprim.runtime.randomness import advance
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 # Seconds of building before a bar shows how far it is.
 _PATIENCE = 2.0
@@ -52,37 +54,46 @@ class Packing(NamedTuple):
         yield self.weight
 
 
-def _calls(device: Device, nodes: Sequence[Node]) -> Iterator[Call]:
-    """Yields nodes' kernels in order, as soon as they are built."""
-
-    def build(node: Node, plan: Plan) -> Call:
-        return built(device, node.primitive, node.problem, plan, node.writes)
-
-    planned = ((node, node.plan) for node in nodes)
-    if len(nodes) < 2:  # not worth a thread
-        yield from starmap(build, planned)
+def _by_all_cores(function: Callable[[T], U], given: Iterable[T], count: int) -> Iterator[U]:
+    """Yields what a function makes of each, in order; it builds, which all cores do at once."""
+    if count < 2:  # not worth a thread
+        yield from map(function, given)
         return
     with (
-        waiting("building kernels", len(nodes), patience=_PATIENCE) as done,
+        waiting("building kernels", count, patience=_PATIENCE) as done,
         ThreadPoolExecutor(os.cpu_count() or 1) as threads,
     ):
 
-        def counted(both: tuple[Node, Plan]) -> Call:
-            call = build(*both)
+        def counted(each: T) -> U:
+            found = function(each)
             done()
-            return call
+            return found
 
-        # This thread plans one after another while others build.
-        yield from threads.map(counted, planned)
+        # This thread makes what is given one after another while others build.
+        yield from threads.map(counted, given)
 
 
-def steps_of(device: Device, nodes: Sequence[Node]) -> list[Step]:
-    """Returns the kernels of nodes in order. Programs are built by all cores at once.
+def build_all(launches: Sequence[Launch]) -> None:
+    """Builds kernels that were left for later."""
+    unbuilt = [launch for launch in launches if not launch.is_built]
+    for _ in _by_all_cores(Launch.build, unbuilt, len(unbuilt)):
+        pass
+
+
+def steps_of(device: Device, nodes: Sequence[Node], *, later: bool = False) -> list[Step]:
+    """Returns the kernels of nodes in order, which are built, or left for later.
 
     What kernels make of weights that stay is made now, and kept with the weights.
     """
+
+    def call_of(node: Node, plan: Plan) -> Call:
+        results = node.writes
+        return built(device, node.primitive, node.problem, plan, results, later=later)
+
+    planned = ((node, node.plan) for node in nodes)
+    calls = _by_all_cores(lambda both: call_of(*both), planned, len(nodes))
     steps: list[Step] = []
-    for node, call in zip(nodes, _calls(device, nodes), strict=True):
+    for node, call in zip(nodes, calls, strict=True):
         slots = [*map(buffer_of, (*node.writes, *node.reads))]
         names = node.primitive.names(node.problem)
         for made in call.once:

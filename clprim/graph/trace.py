@@ -23,6 +23,7 @@ from clprim.graph.graph import NOTHING, Buffer, Graph, Node, planning_of
 from clprim.graph.signature import LEAVES, Leaves, form_of
 from clprim.graph.spans import Span
 from clprim.graph.store import fill
+from clprim.options import current_options
 from clprim.plan.strides import Operand
 from clprim.runtime import tracing
 from clprim.runtime.device import Device
@@ -144,4 +145,6 @@ def traced(
         result = function()
     form, made = form_of(what, result, arrays, leaves)
     inputs, outputs = (tuple(map(trace.operand, each)) for each in (arrays, made))
-    return trace, Graph(what, inputs, tuple(trace.nodes), outputs, budget=trace.budget), form
+    launches = current_options().launches
+    graph = Graph(what, inputs, tuple(trace.nodes), outputs, budget=trace.budget, launches=launches)
+    return trace, graph, form

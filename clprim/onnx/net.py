@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from clprim.onnx.plan import Plan, Segment
 from clprim.onnx.reference import check
 from clprim.onnx.source import Source, proto_of
 from clprim.onnx.values import Stored, downloaded, uploaded
+from clprim.options import options
 from clprim.runtime.device import current_device
 from clprim.runtime.profile import profile
 from clprim.text_table import format_table
@@ -79,6 +81,8 @@ class Net:
     Attributes:
         inputs: By name: dtype and shape; sizes that are free have their name, or None.
         outputs: Likewise.
+        options: What `cp.options` takes, for calls of this model: ``net.options["launches"] =
+            "one"``.
     """
 
     def __init__(self, model: onnx.ModelProto, program: Program, source: Source) -> None:
@@ -91,6 +95,7 @@ class Net:
         self._optional = {n for n in program.inputs if given[n].type.HasField("optional_type")}
         self._plan = Plan(self.what, program, self._context, source)
         self._host: set[str] = set()
+        self.options: dict[str, Any] = {}
         # Of the host's time alone: kernels of several threads follow each other on the queue.
         self._lock = threading.RLock()
 
@@ -126,7 +131,7 @@ class Net:
 
     def _run(self, given: dict[str, Any]) -> tuple[list[Any], list[Segment]]:
         device = current_device()
-        with self._lock:
+        with self._lock, options(**self.options) if self.options else nullcontext():
             scope = {n: self._placed(n, v) for n, v in given.items()}
             self._context.asked.clear()
             found = self._plan(device, scope)
@@ -226,13 +231,17 @@ class Net:
         plan is cut is left out.
         """
         given = self._bound(args, named)
-        self._run(given)
-        with profile() as found:
-            _, ran = self._run(given)
+        _, ran = self._run(given)
+        with ExitStack() as stack:
+            for segment in ran:
+                if segment.compiled:
+                    stack.enter_context(segment.compiled.replay.apart())
+            found = stack.enter_context(profile())
+            self._run(given)
         steps = [s for segment in ran if segment.compiled for s in segment.compiled.replay.steps]
         events, seconds = iter(found.events), dict[str, list[float]]()
         for step in steps:
-            name = step.launch.parts()[-1].code.name
+            name = step.launch.plan.code.name
             event = next((e for e in events if e.name == name), None)
             if event is not None:
                 seconds.setdefault(step.node.line, []).append(event.seconds)

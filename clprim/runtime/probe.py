@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 import pyopencl as cl
 
-from clprim.runtime import child, disk_cache, icd, query
+from clprim.runtime import child, disk_cache, icd, probe_walks, query
 from clprim.runtime.probe_forms import FORMS, KINDS, SIZES, keeps_bits
 from clprim.runtime.probe_times import TIMED, kernel_of, shares_lanes, sums_four_products
 from clprim.runtime.probe_ways import WAYS, goes_own_ways
@@ -171,6 +171,8 @@ ANSWERS = (
     "halves",
     "strided_sums",
     "own_ways",
+    "walks",
+    "calls",
     *(f"{kind}_{size}" for kind in KINDS for size in SIZES),
     *(f"{read}_{size}" for size in query.SUB_GROUPS for read in _READS),
 )
@@ -208,6 +210,8 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
         byte_choices="choices" in found,
         long_loops="loops" in found,
         own_ways="own_ways" in found,
+        walks="walks" in found,
+        calls="calls" in found,
         vector_bytes=vector_bytes,
     )
 
@@ -233,7 +237,18 @@ def abilities(device: cl.Device) -> frozenset[str] | None:
         identity = query.identity(device)
     except cl.Error:  # a driver that does not even tell names
         return None
-    known = (_SOURCE, _USES, _SUB_GROUPS, _READS, _STRIDED, _HALVES, TIMED, FORMS, WAYS)
+    known = (
+        _SOURCE,
+        _USES,
+        _SUB_GROUPS,
+        _READS,
+        _STRIDED,
+        _HALVES,
+        TIMED,
+        FORMS,
+        WAYS,
+        probe_walks.WALKS,
+    )
     texts = (*identity, repr(known).encode())
     key = hashlib.sha256(b"abilities:" + repr(texts).encode()).hexdigest()
     kept = disk_cache.load(key)
@@ -279,7 +294,7 @@ def _ask(device: cl.Device) -> dict[str, bool | None] | None:
     reads = [read for read in _READS if getattr(promised, read)]
     others += [f"{read}_{size}" for size in promised.sub_groups for read in reads]
     # Last: who dies of these need not begin once more.
-    others += ["halves", "strided_sums", "own_ways"]
+    others += ["halves", "strided_sums", "own_ways", "walks", "calls"]
     # Most compilers know it all, which one program shows; else each has one of its own.
     answers = _run_children(device, [["kernel", *uses], *([other] for other in others)])
     if answers is None:
@@ -358,6 +373,8 @@ def _is_so(queue: cl.CommandQueue, uses: Sequence[str]) -> bool:
         return _sums_strided(queue)
     if "own_ways" in uses:
         return goes_own_ways(queue)
+    if uses[0] in ("walks", "calls"):
+        return probe_walks.walks(queue, calls="calls" in uses)
     read, _, size = uses[0].rpartition("_")
     if read in KINDS:
         return keeps_bits(queue, read, int(size))

@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from clprim.errors import DefinitionError, DeviceError, quoted
+from clprim.options import launches_of
 from clprim.torch import private
 from clprim.torch.generators import DeviceGenerator
 from clprim.torch.tensors import on_device
@@ -51,7 +52,9 @@ def compile_graph(
     return found
 
 
-def _told(what: str, *, freeze: bool, tune: bool) -> tuple[tuple[int, ...], dict[str, Any]]:
+def _told(
+    what: str, *, freeze: bool, tune: bool, launches: str
+) -> tuple[tuple[int, ...], dict[str, Any]]:
     """Returns which arguments of a graph stay where they are, and how a program treats them."""
     context = private.tracing_metadata()
     static = () if context is None or what == "backward" else context.static_input_indices
@@ -60,7 +63,10 @@ def _told(what: str, *, freeze: bool, tune: bool) -> tuple[tuple[int, ...], dict
         returned = context.num_forward_returns
     kept = what == "inference"
     frozen = freeze and kept
-    told: dict[str, Any] = {"kept": kept, "frozen": frozen, "returned": returned, "tune": tune}
+    told: dict[str, Any] = {"kept": kept, "frozen": frozen, "returned": returned}
+    told["settings"] = {"tune": True} if tune else {}
+    if launches != "auto":
+        told["settings"]["launches"] = launches
     if context is not None and what != "backward":
         told["views"] = private.views_of(context)
     return tuple(static), told
@@ -73,17 +79,20 @@ def _chosen(mode: str | None, options: Mapping[str, Any] | None) -> dict[str, An
             f"torch.compile: mode={quoted(mode)}: expected one of {', '.join(_MODES)}"
         )
     found: dict[str, Any] = {"freeze": False, "tune": _MODES.get(mode or "default", False)}
-    found["memory_budget"] = None
+    found |= {"memory_budget": None, "launches": "auto"}
     for name, value in (options or {}).items():
         if name == "memory_budget":
             right = isinstance(value, (int, float)) and not isinstance(value, bool)
             right = right and 0 <= value <= 1
+        elif name == "launches":
+            right = launches_of("torch.compile", value) == value
         else:
             right = name in found and isinstance(value, bool)
         if not right:
             raise DefinitionError(
                 f"torch.compile: options={{{name!r}: {quoted(value)}}}: the backend clprim takes "
-                "freeze and tune, True or False, and memory_budget, a number from 0 to 1"
+                "freeze and tune, True or False, launches, one of 'auto', 'one' and 'each', and "
+                "memory_budget, a number from 0 to 1"
             )
         found[name] = value
     return found

@@ -90,9 +90,9 @@ class Program:
         frozen: bool = False,
         returned: int | None = None,
         views: Mapping[int, int] | None = None,
-        tune: bool = False,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self._tune, self._views = tune, views or {}
+        self._settings, self._views = settings or {}, views or {}
         self._boxed_call = True  # PyTorch looks here for what empties its list
         self._what, self._module, self._graph = what, module, module.graph
         self._output = next(n for n in self._graph.nodes if n.op == "output")
@@ -142,7 +142,7 @@ class Program:
         """Runs it."""
         given = [*args]
         args.clear()
-        with options(tune=True) if self._tune else nullcontext():
+        with options(**self._settings) if self._settings else nullcontext():
             return self._called(given)
 
     def _called(self, given: list[Any]) -> list[Any]:

@@ -1,0 +1,1 @@
+"""Kernels of a graph as phases of one launch."""
