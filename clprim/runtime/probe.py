@@ -213,6 +213,7 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
         walks="walks" in found,
         calls="calls" in found,
         vector_bytes=vector_bytes,
+        registers=traits.registers and query.registers(vector_bytes),
     )
 
 

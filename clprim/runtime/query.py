@@ -39,6 +39,9 @@ _MIB = 1 << 20
 _OF_32 = ("aarch64", "arm64", "riscv64")
 # How variables begin by which runtimes are told what to offer and for which processor to compile.
 _SETTINGS = ("CL_CONFIG_", "GALLIVM_", "IGC_", "LP_", "NEO", "POCL_", "RUSTICL_")
+# Bytes of the registers that a runtime for CPUs uses, which it may be told to have fewer of than it
+# reports.
+_TARGETS = {"corei7": 16, "corei7-avx": 32, "core-avx2": 32}
 # OpenCL errors, and what a driver's odd answer may do to the arithmetic on it.
 _FAILURES = (cl.Error, AttributeError, TypeError, ValueError)
 
@@ -70,7 +73,7 @@ def query_traits(device: cl.Device) -> DeviceTraits:
             "cl_khr_integer_dot_product" in _extensions(device) and _c_version(device) >= (3, 0)
         ),
         "c_version": lambda: _c_version(device),
-        "registers": lambda: _registers(vector_bytes) if is_cpu else 0,
+        "registers": lambda: registers(vector_bytes) if is_cpu else 0,
         "cores": lambda: host.cores() if is_cpu else 0,
         "l1_bytes": lambda: host.cache(1) if is_cpu else _unit_cache(device),
         "l2_bytes": lambda: host.cache(2) if is_cpu else None,
@@ -272,7 +275,9 @@ def _vector_bytes(device: cl.Device, is_cpu: bool) -> int:
     """
     if not is_cpu:
         return 16
-    return max(16, device.native_vector_width_char, 4 * device.native_vector_width_float)
+    widest = max(16, device.native_vector_width_char, 4 * device.native_vector_width_float)
+    told = os.environ.get("CL_CONFIG_CPU_TARGET_ARCH", "")
+    return min(widest, _TARGETS.get(told, widest)) if "intel" in _driver(device) else widest
 
 
 def _cache_bytes(device: cl.Device, is_cpu: bool) -> int:
@@ -288,7 +293,11 @@ def _cache_bytes(device: cl.Device, is_cpu: bool) -> int:
     return max(_MIB, reported)
 
 
-def _registers(vector_bytes: int) -> int:
+def _driver(device: cl.Device) -> str:
+    return _ask(lambda: str(device.platform.name).lower(), "")
+
+
+def registers(vector_bytes: int) -> int:
     """Return the vector registers of this machine's processor."""
     return 32 if platform.machine().lower() in _OF_32 or vector_bytes >= 64 else 16
 

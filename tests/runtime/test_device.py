@@ -245,9 +245,9 @@ def test_a_device_that_answers_nothing_is_ranked_and_listed(platforms):
 # --- traits -----------------------------------------------------------------------------------
 
 
-def traits(**properties):
+def traits(platform="Fake", **properties):
     handle = fake("Card", **properties)
-    FakePlatform("Fake", devices=[handle])
+    FakePlatform(platform, devices=[handle])
     return query.query_traits(handle)
 
 
@@ -294,6 +294,27 @@ def test_traits_of_a_gpu():
 def test_the_register_of_a_cpu_is_the_widest_reported(char, single, expected):
     found = traits(
         type=cl.device_type.CPU, native_vector_width_char=char, native_vector_width_float=single
+    )
+    assert found.vector_bytes == expected
+
+
+@pytest.mark.parametrize(
+    ("platform", "target", "expected"),
+    [
+        ("Intel(R) OpenCL", "core-avx2", 32),
+        ("Intel(R) OpenCL", "skx", 64),
+        ("Other", "core-avx2", 64),
+    ],
+)
+def test_a_runtime_that_is_told_to_use_narrow_registers_has_them(
+    monkeypatch, platform, target, expected
+):
+    monkeypatch.setenv("CL_CONFIG_CPU_TARGET_ARCH", target)
+    found = traits(
+        platform,
+        type=cl.device_type.CPU,
+        native_vector_width_char=64,
+        native_vector_width_float=16,
     )
     assert found.vector_bytes == expected
 

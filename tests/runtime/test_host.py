@@ -53,7 +53,7 @@ def test_a_system_that_says_nothing(tmp_path, monkeypatch):
 )
 def test_registers_are_counted_not_measured(monkeypatch, machine_name, width, registers):
     monkeypatch.setattr(query.platform, "machine", lambda: machine_name)
-    assert query._registers(width) == registers
+    assert query.registers(width) == registers
 
 
 def test_a_sum_of_the_units_caches_betrays_one():
