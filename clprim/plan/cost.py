@@ -33,10 +33,10 @@ SUMS_OF_UNIT = 37_000
 START, LAUNCH = 5000.0, 500.0
 
 
-def fewest_groups(elements: int, units: int) -> int:
+def fewest_groups(work: float, units: int, starting: float = STARTING) -> int:
     """Returns how many work-groups take a CPU least: g of them start, and a unit waits for one."""
-    # A unit takes (elements + g · STARTING) / units, and half a group's elements, elements / g / 2.
-    return max(units, math.isqrt(elements * units // (2 * STARTING)))
+    # A unit takes (work + g · starting) / units, and half of what a group does, work / g / 2.
+    return max(units, math.isqrt(int(work * units / (2 * starting))))
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,48 @@ class GroupWork:
 
 
 # Sums that a core adds to at the same time, of vectors: two units, each four steps deep. What a
-# step of a loop costs beside them, and each of its operands; how much dearer sums are where all
-# registers are taken; what a tile costs that begins and ends: branches that nobody foresees.
-IN_FLIGHT, STEP, OPERAND, FULL, TILE = 8, 2.0, 0.3, 0.15, 20.0
-# A line that comes from the second cache, and from beyond; a vector that is stored, a piece of one
-# being a multiply-add; a line of memory that waits for others to be written.
-SECOND, FAR, STORED, WAIT = 0.75, 3.5, 4.0, 8.0
-# A vector that is transposed in registers; a vector, and an element, that is copied from memory to
-# where it is read again; a sum across the lanes of a vector.
-TURN, COPIED, ELEMENT, ACROSS = 6.0, 30.0, 3.0, 40.0
-# What starts: of a work-group, of a kernel.
-GROUP, KERNEL = 2500.0, 20_000.0
+# step of a loop costs beside them, and each of its operands.
+IN_FLIGHT, STEP, OPERAND = 8, 2.0, 0.3
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What a core takes, in multiply-adds of vectors that it could do meanwhile."""
+
+    full: float  # How much dearer sums are where all registers are taken
+    tile: float  # A tile that begins and ends: branches that nobody foresees
+    second: float  # A line that comes from the second cache
+    far: float  # A line that comes from beyond it
+    stored: float  # A vector that is stored; a piece of one is a multiply-add
+    wait: float  # A line of memory that waits for others to be written
+    turn: float  # A vector that is transposed in registers
+    copied: float  # A vector that is copied from memory to where it is read again
+    element: float  # Likewise an element
+    across: float  # A sum across the lanes of a vector
+    group: float  # A work-group that starts
+    kernel: float  # A kernel that does
+
+
+# Of cores with 32 registers of 64 bytes.
+WIDE = Weights(
+    full=0.15,
+    tile=20.0,
+    second=0.75,
+    far=3.5,
+    stored=4.0,
+    wait=8.0,
+    turn=6.0,
+    copied=30.0,
+    element=3.0,
+    across=40.0,
+    group=2500.0,
+    kernel=20_000.0,
+)
+
+
+def weights_of(traits: DeviceTraits) -> Weights:
+    """Returns the weights of a CPU's class."""
+    return WIDE
 
 
 def core_step(sums: int, operands: int) -> float:
@@ -104,11 +135,12 @@ class CoreWork:
 
     def cost(self, traits: DeviceTraits) -> float:
         """Returns the multiply-adds, of vectors, that the busiest core could do meanwhile."""
-        step = core_step(self.sums, self.operands) + FULL * self.full * self.sums
-        work = self.steps * step + TILE * self.tiles + SECOND * self.second + FAR * self.far
-        work += STORED * self.stores + self.pieces + WAIT * self.waits
-        work += TURN * self.turns + COPIED * self.copies + ELEMENT * self.elements
-        work += ACROSS * self.across + GROUP * self.groups
+        w = weights_of(traits)
+        step = core_step(self.sums, self.operands) + w.full * self.full * self.sums
+        work = self.steps * step + w.tile * self.tiles + w.second * self.second + w.far * self.far
+        work += w.stored * self.stores + self.pieces + w.wait * self.waits
+        work += w.turn * self.turns + w.copied * self.copies + w.element * self.elements
+        work += w.across * self.across + w.group * self.groups
         units = traits.compute_units
         share = -(-self.groups // units) / self.groups if self.groups else 1 / units
-        return work * share + KERNEL * self.kernels
+        return work * share + w.kernel * self.kernels

@@ -11,7 +11,7 @@ from itertools import pairwise
 from clprim.dtypes import AnyDType
 from clprim.plan.conv.winograd.image import image_of
 from clprim.plan.conv.winograd.transform import Transform, relative_error, sum_error, transform
-from clprim.plan.cost import FULL, KERNEL, TURN, core_step
+from clprim.plan.cost import core_step, weights_of
 from clprim.plan.kernel import round_up
 from clprim.plan.machine import LINE, near, second
 from clprim.plan.product.problem import Contraction
@@ -194,13 +194,14 @@ def winograd_cost(tiling: Tiling, traits: DeviceTraits, tile: WinogradTile) -> f
     blocks = 1 if tile.kernels == 3 else -(-tiles // tile.tiles)
     steps = elements * -(-tiles // tile.rows) * -(-vectors // tile.vectors) * channels
     sums = tile.rows * tile.vectors
-    work = steps * (core_step(sums, tile.rows + tile.vectors) + FULL * sums)
+    w = weights_of(traits)
+    work = steps * (core_step(sums, tile.rows + tile.vectors) + w.full * sums)
     # Of a stride every phase is transformed for itself.
     phases = max(down.stride, across.stride)
     moved = elements * tiles * (phases * -(-channels // width) + vectors)
     if problem.gathered.depth[2] != 1:  # pixels and results of planes are transposed
         pixels = down.reads * across.reads * -(-channels // width)
-        work += TURN * tiles * (pixels + down.m * across.m * vectors)
+        work += w.turn * tiles * (pixels + down.m * across.m * vectors)
     lines = tiling.weight_lines(tiling.weights, traits)
     leaving = elements * _leaving(tiling, tile, width, traits)
     far = lines + leaving * (problem.value.itemsize / LINE)
@@ -218,7 +219,7 @@ def winograd_cost(tiling: Tiling, traits: DeviceTraits, tile: WinogradTile) -> f
     if tile.fused:
         share = _longest(tiling, traits, tile.tiles)
         share /= problem.groups * (tiles + PASS * blocks)
-    return problem.groups * work * share + KERNEL * kernels
+    return problem.groups * work * share + w.kernel * kernels
 
 
 def _leaving(tiling: Tiling, tile: WinogradTile, width: int, traits: DeviceTraits) -> int:
