@@ -111,37 +111,15 @@ def _bounds(p: Convolution) -> Bounds | None:
 
 def _weight_gradient(p: Convolution) -> Contraction:
     """Lanes are elements of a window (y, x, channel), depths the windows (image, y, x)."""
-    # Where windows are pixels, the larger one of both arrays is gathered where it lies.
     x, grad, y, h, v = p.x, p.y, p.w, p.rows, p.columns
     outputs, channels = p.outputs // p.groups, p.channels // p.groups
-    old: Epilogue[Output] = Epilogue(beta=p.epilogue.beta)
-    depths = (p.images, h.windows, v.windows)
-    steps = (x.image, h.stride * x.row, v.stride * x.column)
     place = Output("y0", y.dtype, y.start, y.image * outputs, y.image, (y.row, y.column, y.channel))
+    # Where windows are pixels, the larger one of both arrays is gathered where it lies.
     pixels = (h.kernel, v.kernel) == (1, 1) and not any(
         (h.before, h.after, v.before, v.after, p.shuffle)
     )
     if pixels and channels > 1 and math.prod(p.y_shape) > math.prod(p.x_shape):
-        return Contraction(
-            name=p.name,
-            groups=p.groups,
-            lanes=(1, 1, outputs),
-            depths=depths,
-            outputs=channels,
-            value=p.value,
-            gathered=Gathered(
-                grad.dtype,
-                grad.start,
-                outputs * grad.channel,
-                (0, 0, grad.channel),
-                (grad.image, grad.row, grad.column),
-                grad.end(*p.y_shape),
-                buffer="w",
-            ),
-            packed=Packed(x.dtype, x.start, channels * x.channel, x.channel, steps, buffer="x"),
-            y=replace(place, output=y.channel, lane=(0, 0, y.image)),
-            epilogue=old,
-        )
+        return _pixel_gradient(p, place)
     packed = Packed(
         grad.dtype,
         grad.start,
@@ -165,7 +143,7 @@ def _weight_gradient(p: Convolution) -> Contraction:
         name=p.name,
         groups=p.groups,
         lanes=(h.kernel, v.kernel, channels),
-        depths=depths,
+        depths=(p.images, h.windows, v.windows),
         outputs=outputs,
         value=p.value,
         gathered=Gathered(
@@ -173,14 +151,41 @@ def _weight_gradient(p: Convolution) -> Contraction:
             x.start - h.before * x.row - v.before * x.column,
             channels * x.channel,
             (h.dilation * x.row, v.dilation * x.column, x.channel),
-            steps,
+            (x.image, h.stride * x.row, v.stride * x.column),
             x.end(*p.x_shape),
             bounds,
         ),
         packed=packed,
         y=place,
-        epilogue=old,
+        epilogue=Epilogue(beta=p.epilogue.beta),
         digits=None if p.shuffle is None else p.shuffle.sizes,
+    )
+
+
+def _pixel_gradient(p: Convolution, place: Output) -> Contraction:
+    """Likewise of pixels, but lanes are outputs."""
+    x, grad, y = p.x, p.y, p.w
+    outputs, channels = p.outputs // p.groups, p.channels // p.groups
+    steps = (x.image, p.rows.stride * x.row, p.columns.stride * x.column)
+    return Contraction(
+        name=p.name,
+        groups=p.groups,
+        lanes=(1, 1, outputs),
+        depths=(p.images, p.rows.windows, p.columns.windows),
+        outputs=channels,
+        value=p.value,
+        gathered=Gathered(
+            grad.dtype,
+            grad.start,
+            outputs * grad.channel,
+            (0, 0, grad.channel),
+            (grad.image, grad.row, grad.column),
+            grad.end(*p.y_shape),
+            buffer="w",
+        ),
+        packed=Packed(x.dtype, x.start, channels * x.channel, x.channel, steps, buffer="x"),
+        y=replace(place, output=y.channel, lane=(0, 0, y.image)),
+        epilogue=Epilogue(beta=p.epilogue.beta),
     )
 
 

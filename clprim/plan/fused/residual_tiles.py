@@ -20,7 +20,7 @@ from clprim.plan.place import Place
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.problem import index_of as contraction_index
 from clprim.plan.product.register_code import ContractionCode, contraction_code
-from clprim.plan.product.register_tile import Tile
+from clprim.plan.product.shape import Shape
 from clprim.traits import DeviceTraits
 
 # Rows that a tile of a product may have: few, as each is another kernel to compile.
@@ -135,15 +135,7 @@ def product_code(
     what: Contraction, tile: tuple[int, int], width: int, traits: DeviceTraits
 ) -> ContractionCode:
     """Returns one of the two products as it is printed."""
-    return contraction_code(
-        what,
-        Tile(*tile),
-        width=width,
-        along="depth",
-        unit=UNROLL,
-        gathered_rows=True,
-        traits=traits,
-    )
+    return contraction_code(what, Shape(*tile, width), traits, along="depth", unit=UNROLL)
 
 
 def _suits(what: InvertedResidual) -> bool:

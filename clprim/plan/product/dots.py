@@ -15,7 +15,8 @@ from clprim.plan.kernel import KernelPlan, OperandCode, Plan
 from clprim.plan.machine import CHAIN
 from clprim.plan.product.problem import Contraction, moved_bytes
 from clprim.plan.product.register_code import ContractionCode, contraction_code, parameters_of
-from clprim.plan.product.register_tile import Tile, lanes_of
+from clprim.plan.product.register_tile import lanes_of
+from clprim.plan.product.shape import Shape
 from clprim.plan.strategy import Weighed
 from clprim.traits import DeviceTraits
 
@@ -91,12 +92,9 @@ def plan_dots(what: Contraction, traits: DeviceTraits, tile: DotsTile) -> Plan:
     width = lanes_of(what.value.itemsize, traits)
     base = contraction_code(
         what,
-        Tile(tile.outputs, 1),
-        width=width,
+        Shape(tile.outputs, 1, width, lanes_are_rows=False),
+        traits,
         along="depth",
-        unit=1,
-        gathered_rows=False,
-        traits=traits,
     )
     fields = {name: getattr(base, name) for name in base.__dataclass_fields__}
     fields.update(

@@ -34,7 +34,8 @@ from clprim.plan.product.register_code import (
     parameters_of,
     streaming_stores,
 )
-from clprim.plan.product.register_tile import PANEL_BYTES, Tile, ends, lanes_of, panel_of
+from clprim.plan.product.register_tile import PANEL_BYTES, Tile, ends, lanes_of
+from clprim.plan.product.shape import Shape
 from clprim.plan.strategy import Weighed
 from clprim.traits import DeviceTraits
 
@@ -74,7 +75,7 @@ def _planned(outline: Outline, cut: WorkGroupCut, traits: DeviceTraits) -> Plan:
     what, reading = outline.what, outline.reading
     width = lanes_of(what.value.itemsize, traits)
     streaming = streaming_stores(what, width, traits, along_outputs=reading.along_outputs)
-    code = _code(what, reading, outline.tile, traits, streaming=streaming)
+    code = _code(what, reading, outline.shape, traits, streaming=streaming)
     if passes_in_place(what, code, math.prod(what.lanes) // code.lanes, traits):
         code = replace(code, passed_in_place=True)
     stays = _stays(what, reading, code, cut)
@@ -84,7 +85,7 @@ def _planned(outline: Outline, cut: WorkGroupCut, traits: DeviceTraits) -> Plan:
 
 
 def _code(
-    what: Contraction, reading: Reading, tile: Tile, traits: DeviceTraits, *, streaming: bool
+    what: Contraction, reading: Reading, shape: Shape, traits: DeviceTraits, *, streaming: bool
 ) -> ContractionCode:
     """What the template prints, but for parameters, packing and prefetches."""
     bounds, (rows_of_taps, _, channels) = what.gathered.bounds, what.depths
@@ -93,25 +94,21 @@ def _code(
         unit, fixed = reading.run, (rows_of_taps, reading.taps, reading.run)
     code = contraction_code(
         what,
-        tile,
-        width=lanes_of(what.value.itemsize, traits),
-        panel=panel_of(what.value.itemsize, traits),
+        shape,
+        traits,
         along="depth" if reading.rows else "lanes",
         unit=unit,
-        gathered_rows=reading.rows,
         planar=reading.planar,
-        transposed=reading.transposed,
         streaming=streaming,
-        traits=traits,
     )
     if what.prologue.snippet is not None:
         code = with_prologue(what, code, traits)
     if reading.rows:
-        code = replace(code, step=_step(what, reading, tile))
+        code = replace(code, step=_step(what, reading, shape))
     pixel = None if bounds is None else pixel_steps(what, bounds)[1]
     return replace(
         code,
-        alternate=reading.alternate,
+        alternate=shape.alternate,
         taps_inside=reading.taps_inside,
         row_buffer=bounds is not None,
         dense=not reading.planar and pixel == channels,
@@ -120,12 +117,12 @@ def _code(
     )
 
 
-def _step(what: Contraction, reading: Reading, tile: Tile) -> int:
+def _step(what: Contraction, reading: Reading, shape: Shape) -> int:
     """Elements from a row to the next one, as a constant of the kernel; 0: an argument says it."""
     x, bounds = what.gathered, what.gathered.bounds
     if reading.planar and bounds is not None:
         return bounds.column_lane[1]
-    if tile.rows <= FEW_ROWS:
+    if shape.rows <= FEW_ROWS:
         return 0
     return x.lane[2] if bounds is None else bounds.column_lane[1] * what.depths[2]
 

@@ -22,6 +22,7 @@ from clprim.plan.product.problem import (
     moved_bytes,
 )
 from clprim.plan.product.register_code import (
+    ContractionCode,
     contraction_code,
     parameters_of,
     streaming_stores,
@@ -113,7 +114,7 @@ def _shape(
     if along == "depth" and not rows:
         along = "none"  # the panel's steps of k lie a row of columns apart
     panel = panel_of(what.value.itemsize, traits)
-    shape = Shape(tile.rows, tile.vectors, width, panel, rows, transposed=False, alternate=False)
+    shape = Shape(tile.rows, tile.vectors, width, panel, rows)
     return shape, along, unit
 
 
@@ -125,20 +126,16 @@ def _slack(shape: Shape, along: str) -> int:
 def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile) -> Plan:
     """Plans the kernels of a contraction."""
     lanes, depth = math.prod(what.lanes), math.prod(what.depths)
-    gathered_rows = _gathers_rows(what)
     width = lanes_of(what.value.itemsize, traits)
     shape, along, unit = _shape(what, tile, width, traits)
     code = contraction_code(
         what,
-        tile,
-        width=width,
-        panel=shape.panel,
-        most_tiles=MOST_TILES,
+        shape,
+        traits,
         along=along,
         unit=unit,
-        gathered_rows=gathered_rows,
-        streaming=streaming_stores(what, width, traits, along_outputs=gathered_rows),
-        traits=traits,
+        streaming=streaming_stores(what, width, traits, along_outputs=shape.lanes_are_rows),
+        most_tiles=MOST_TILES,
     )
     cut = _cut(what, shape, traits, unit=unit, slack=code.slack)
     # A step further in depth is another line of memory, which no prefetcher foresees.
@@ -172,22 +169,27 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile) -> Plan:
     if cut.partial:
         workspace["partial"] = (cut.partial, what.value)
     if cut.splits > 1:
-        finish_code = replace(code, name=f"{code.name}_finish", most_tiles=1, split=False)
-        parameters, arguments = parameters_of(finish_code, _loops(what, cut), what, finish=True)
-        finish = KernelPlan(
-            "product/panels_finish",
-            replace(finish_code, parameters=parameters),
-            arguments,
-            (cut.tiles, cut.packed_tiles, what.groups),
-            (1, 1, 1),
-            cut.partial * what.value.itemsize + what.y.dtype.itemsize * lanes * what.outputs,
-            cut.partial,
-        )
-        stages.append(finish)
+        stages.append(_finish(what, code, cut))
     if not code.passed_in_place:
         stages.insert(0, pack_plan(what, code, cut.packed_tiles, cut.depth_padded))
         workspace["packed"] = (cut.packed, what.value)
     return Plan(tuple(stages), workspace)
+
+
+def _finish(what: Contraction, code: ContractionCode, cut: _Cut) -> KernelPlan:
+    """The kernel that adds up the sums of work-groups that share the depth."""
+    code = replace(code, name=f"{code.name}_finish", most_tiles=1, split=False)
+    parameters, arguments = parameters_of(code, _loops(what, cut), what, finish=True)
+    results = math.prod(what.lanes) * what.outputs
+    return KernelPlan(
+        "product/panels_finish",
+        replace(code, parameters=parameters),
+        arguments,
+        (cut.tiles, cut.packed_tiles, what.groups),
+        (1, 1, 1),
+        cut.partial * what.value.itemsize + what.y.dtype.itemsize * results,
+        cut.partial,
+    )
 
 
 def _gathers_rows(what: Contraction) -> bool:

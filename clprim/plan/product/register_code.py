@@ -26,7 +26,7 @@ from clprim.plan.product.problem import (
     moved_bytes,
 )
 from clprim.plan.product.prologue import PrologueCode, add_prologue
-from clprim.plan.product.register_tile import Tile
+from clprim.plan.product.shape import Shape
 from clprim.plan.store import StoredCode, StoringCode, add_store, storing, vectors_alike
 from clprim.traits import DeviceTraits
 
@@ -156,20 +156,17 @@ class ContractionCode(StoringCode):
 
 def contraction_code(
     what: Contraction,
-    tile: Tile,
-    *,
-    width: int,
-    panel: int = 0,
-    most_tiles: int = 1,
-    along: str,
-    unit: int,
-    gathered_rows: bool,
-    planar: bool = False,
-    transposed: bool = False,
-    streaming: bool = False,
+    shape: Shape,
     traits: DeviceTraits,
+    *,
+    along: str,
+    unit: int = 1,
+    planar: bool = False,
+    streaming: bool = False,
+    most_tiles: int = 1,
 ) -> ContractionCode:
     """Returns what the templates print, but for parameters and how depth is cut."""
+    width, gathered_rows = shape.width, shape.lanes_are_rows
     along_outputs = gathered_rows and not planar
     piece = piece_of(what, width) if along_outputs else width
     stores = storing(
@@ -177,16 +174,16 @@ def contraction_code(
         width,
         lambda array: _output(what, array, gathered_rows, along_outputs, piece),
         traits,
-        streaming=streaming and (not planar or tile.rows % width == 0),
+        streaming=streaming and (not planar or shape.rows % width == 0),
     )
     everything = (stores["y"], *stores["extras"])
     vectors = stores["vector_store"]
     stores["vector_store"] = vectors and piece == width
-    if along_outputs and what.digits is None and what.outputs % (tile.vectors * width):
+    if along_outputs and what.digits is None and what.outputs % (shape.vectors * width):
         piece = math.gcd(what.outputs, width)  # where the last strip ends before its vectors do
-    lines = tile.vectors * width if planar else tile.rows  # outputs of a tile
+    lines = shape.vectors * width if planar else shape.rows  # outputs of a tile
     block = (
-        block_of(what, lines, transposed=transposed)
+        block_of(what, lines, transposed=shape.transposed)
         if vectors_alike(what, everything) and not along_outputs
         else 1
     )
@@ -194,13 +191,13 @@ def contraction_code(
         **stores,
         parameters=(),
         index=index_of(what),
-        vectors=tile.vectors,
-        rows=tile.rows,
-        gathered="rows" if gathered_rows else "columns",
+        vectors=shape.vectors,
+        rows=shape.rows,
+        gathered=shape.gathered,
         along=along,
         unit=unit,
         bounds=what.gathered.bounds is not None,
-        panel=panel,
+        panel=shape.panel,
         most_tiles=most_tiles,
         partial=False,
         split=False,
@@ -210,8 +207,8 @@ def contraction_code(
         block=block,
         interleave=interleaving(block, width) if block > 1 else None,
         planar=planar,
-        transposed=transposed,
-        shuffles=transpose(width) if planar or transposed else None,
+        transposed=shape.transposed,
+        shuffles=transpose(width) if planar or shape.transposed else None,
     )
 
 

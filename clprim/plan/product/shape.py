@@ -13,10 +13,10 @@ class Shape:
     rows: int  # Of a tile, and elements of a vector
     vectors: int
     width: int
-    panel: int
-    lanes_are_rows: bool  # Whether lanes are rows, else columns
-    transposed: bool  # Of columns; see `Reading`
-    alternate: bool
+    panel: int = 0
+    lanes_are_rows: bool = True  # Whether lanes are rows, else columns
+    transposed: bool = False  # Of columns; see `Reading`
+    alternate: bool = False
 
     @cached_property
     def lanes(self) -> int:

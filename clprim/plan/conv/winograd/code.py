@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from clprim.dtypes import AnyDType
+from clprim.plan.conv.winograd.tile import Tiling, WinogradTile, vector_width
 from clprim.plan.conv.winograd.transform import Linear, Matrix, Sum, Transform
 from clprim.plan.kernel import KernelCode, OperandCode
+from clprim.plan.machine import near
 from clprim.plan.permutation import transpose
 from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import ContractionCode, contraction_code, streaming_stores
-from clprim.plan.product.register_tile import Tile
+from clprim.plan.product.shape import Shape
 from clprim.traits import DeviceTraits
 
 Statements = tuple[tuple[str, str], ...]
@@ -159,51 +161,43 @@ def printed(matrix: Matrix, source: str, result: str, value: AnyDType) -> Statem
 
 
 def winograd_code(
-    problem: Contraction,
-    down: Transform,
-    across: Transform,
-    *,
-    width: int,
-    tile_rows: int,
-    tile_vectors: int,
-    planar_x: bool,
-    chain: int,
-    line: int,
-    ahead: bool,
-    traits: DeviceTraits,
+    problem: Contraction, tiling: Tiling, tile: WinogradTile, traits: DeviceTraits
 ) -> WinogradCode:
     """Returns what the kernels print, but for their parameters."""
+    across, width = tiling.across, vector_width(problem, traits)
+    planar_x = problem.gathered.depth[2] != 1
     planar = problem.near.output != 1 or problem.outputs == 1
     # A store takes the pixels of a tile's row, or as many as fill a vector.
     base = contraction_code(
         problem,
-        Tile(max(width, across.m) if planar else across.m, 1),
-        width=width,
-        panel=line,
+        Shape(
+            max(width, across.m) if planar else across.m,
+            1,
+            width,
+            panel=near(traits) // problem.value.itemsize,
+        ),
+        traits,
         along="depth",
-        unit=1,
-        gathered_rows=True,
         planar=planar,
         streaming=not planar and streaming_stores(problem, width, traits, along_outputs=True),
-        traits=traits,
     )
     given: dict[str, Any] = {f.name: getattr(base, f.name) for f in fields(base)}
     given.update(
         name=f"{problem.name}_winograd",
         partial=True,
-        ahead=int(ahead),
+        ahead=int(traits.prefetch),
         block=1,
         interleave=None,
-        noted=tile_vectors,
+        noted=tile.vectors,
         shuffles=transpose(width) if planar or planar_x else None,
         x=OperandCode.of("x", problem.gathered.dtype, problem.value, 1),
-        down=axis_code(down, problem.value),
+        down=axis_code(tiling.down, problem.value),
         across=axis_code(across, problem.value),
-        tile_rows=tile_rows,
-        tile_vectors=tile_vectors,
+        tile_rows=tile.rows,
+        tile_vectors=tile.vectors,
         planar_x=planar_x,
         few=problem.depths[2] < width,
-        chain=chain,
+        chain=tiling.chain,
         direct=OperandCode.of("w", problem.packed.dtype, problem.value, 0),
     )
     return WinogradCode(**given)

@@ -13,10 +13,9 @@ from clprim.plan.conv.winograd.staged import plan_staged
 from clprim.plan.conv.winograd.tile import (
     WinogradTile,
     tiling_of,
-    vector_width,
 )
 from clprim.plan.kernel import KernelPlan, Plan
-from clprim.plan.machine import LINE, near
+from clprim.plan.machine import LINE
 from clprim.plan.product.problem import Contraction, moved_bytes
 from clprim.plan.product.register_code import parameters_of
 from clprim.traits import DeviceTraits
@@ -26,20 +25,7 @@ def plan_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
     """Plans the kernels of a convolution that `winograd_tile` finds a tile for."""
     image = image_of(problem)
     assert image is not None
-    tiling = tiling_of(problem, tile.outputs)
-    code = winograd_code(
-        problem,
-        tiling.down,
-        tiling.across,
-        width=vector_width(problem, traits),
-        tile_rows=tile.rows,
-        tile_vectors=tile.vectors,
-        planar_x=problem.gathered.depth[2] != 1,
-        chain=tiling.chain,
-        line=near(traits) // problem.value.itemsize,
-        ahead=traits.prefetch,
-        traits=traits,
-    )
+    code = winograd_code(problem, tiling_of(problem, tile.outputs), tile, traits)
     cut = Cut.of(problem, code, image, tile, traits)
     slices = cut.workers * cut.slice, problem.value
     transformed = problem.groups * cut.v_size, problem.value
