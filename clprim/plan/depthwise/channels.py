@@ -13,6 +13,7 @@ import numpy as np
 
 from clprim.plan.conv.dense import CPU, dense_depthwise
 from clprim.plan.conv.problem import Convolution
+from clprim.plan.cost import OPERAND, weights_of
 from clprim.plan.depthwise.code import (
     CLIP,
     ITEMS_WORTH_TIMING,
@@ -20,20 +21,24 @@ from clprim.plan.depthwise.code import (
     TiledCode,
     add_taps,
     arguments_of,
-    around,
+    items_of,
     on_cpus,
     pack_taps,
     passes_cache,
+    prefetches_rows,
     spread_rows,
     stores,
     unrolls,
 )
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
-from clprim.plan.depthwise.registers import MOST_SUMS
+from clprim.plan.depthwise.registers import COLUMNS, MOST_SUMS
 from clprim.plan.kernel import KernelPlan, Plan, power_of_two
-from clprim.plan.machine import ITEMS, LAUNCH, near
+from clprim.plan.machine import LAUNCH
 from clprim.plan.strategy import CANDIDATES, Example, Strategy
 from clprim.traits import DeviceTraits
+
+# What a vector costs more that may lie outside of x, in multiply-adds of vectors.
+EDGE = 2.0
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,6 @@ class ChannelsTile:
 
     rows: int  # Outputs that are summed up in registers, a vector of channels of each
     columns: int
-    vectors: int  # Vectors of channels that take turns at a place, before the next place
     # Work-items a compute unit: more of them are balanced better, and read the rows that windows
     # share more often
     items: int
@@ -63,11 +67,7 @@ def _applicable(what: Depthwise, traits: DeviceTraits) -> bool:
 
 def _tile(what: Depthwise, traits: DeviceTraits) -> ChannelsTile:
     """Returns the rule's tile."""
-    rows, columns = _shapes(what, traits)[0]
-    vectors = -(-what.channels // _width(what, traits))
-    below = (rows + what.rows.kernel) * (columns + what.columns.kernel)
-    a_vector = below * _width(what, traits) * what.x.dtype.itemsize
-    return ChannelsTile(rows, columns, max(1, min(vectors, near(traits) // a_vector)), ITEMS)
+    return ChannelsTile(*_shapes(what, traits)[0], items_of(what, traits))
 
 
 def _fits(tile: ChannelsTile, what: Depthwise, traits: DeviceTraits) -> bool:
@@ -86,7 +86,6 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> Plan:
     """Plans the kernels of an applicable convolution, see `_applicable`."""
     width = _width(what, traits)
     h, v = what.rows, what.columns
-    large = passes_cache(what, traits)
     base = stores(what, width, "channel", traits, streaming=traits.streams(moved_bytes(what)))
     unrolled = unrolls(what.rows, what.columns)
     kernel = (h.kernel, v.kernel) if unrolled else (0, 0)
@@ -94,11 +93,10 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> Plan:
     phase = (h.before % h.stride, v.before % v.stride) if unrolled and what.adjoint else (0, 0)
 
     vectors = -(-what.channels // width)
-    a_block = min(vectors, tile.vectors)
     wanted = tile.items * traits.compute_units
     a_item = spread_rows(what.images, h.outputs, tile.rows, wanted)
     bands = -(-(h.outputs) // a_item)
-    groups = max(1, min(-(-vectors // a_block), wanted // (what.images * bands)))
+    groups = max(1, min(vectors, wanted // (what.images * bands)))
     vectors_a_item = -(-vectors // groups)
 
     found = arguments_of(what, base, "packed")
@@ -106,7 +104,6 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> Plan:
         channels=what.channels,
         vectors=vectors,
         vectors_a_item=vectors_a_item,
-        vectors_a_block=a_block,
         x_rows=h.inputs,
         x_columns=v.inputs,
         y_rows=h.outputs,
@@ -125,7 +122,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> Plan:
         rows=tile.rows,
         columns=tile.columns,
         phase=phase,
-        ahead=large and unrolled and traits.prefetch,
+        ahead=unrolled and prefetches_rows(what, traits),
     )
     main = KernelPlan(
         "depthwise/channels",
@@ -148,33 +145,43 @@ def _width(what: Depthwise, traits: DeviceTraits) -> int:
 
 
 def _shapes(what: Depthwise, traits: DeviceTraits) -> list[tuple[int, int]]:
-    """Rows and columns of tiles, those with the fewest products and loads first."""
-    if not unrolls(what.rows, what.columns):
-        return [(1, 8)]
+    """Rows and columns of tiles, those of the least cost first."""
     h, v = what.rows, what.columns
-    taps = h.kernel * v.kernel
-
-    def cost(shape: tuple[int, int]) -> float:
-        rows, columns = shape
-        if what.adjoint:
-            products = taps / (h.stride * v.stride)
-            below = (rows + h.kernel - 1) / h.stride * (columns + v.kernel - 1) / v.stride
-        else:
-            products = taps
-            below = ((rows - 1) * h.stride + h.kernel) * ((columns - 1) * v.stride + v.kernel)
-        tiles = -(-h.outputs // rows) * -(-v.outputs // columns)
-        # Sums that find no register are read again with every product.
-        spilled = max(0, rows * columns - MOST_SUMS)
-        return tiles * ((rows * columns + spilled) * products + below + taps)
-
-    most = _most_sums(traits)
+    if not unrolls(h, v):
+        return [(1, 8)]
     down, across = (h.stride, v.stride) if what.adjoint else (1, 1)
     if what.adjoint and passes_cache(what, traits):
         # Streaming stores of large tiles are to many places of memory at once.
         return [(down, 2 * across)]
-    rows = range(most // down * down, 0, -down)
+    # Where memory decides, a near cache keeps what a column shares, and few rows are read at once.
+    far = 2 * moved_bytes(what) > traits.cache_bytes
+    most = min(_most_sums(traits), MOST_SUMS)
+    rows = range(COLUMNS // down * down, 0, -down)
     every = [(r, c) for r in rows for c in range(across, most // r + 1, across)]
-    return sorted(every, key=cost)
+    overhead = weights_of(traits).tile
+
+    def cost(shape: tuple[int, int]) -> float:
+        rows, columns = shape
+        products, taps = rows * columns * h.kernel * v.kernel, h.kernel * v.kernel
+        if what.adjoint:
+            products //= h.stride * v.stride
+            below = (rows + h.kernel - 1) / h.stride * (columns + v.kernel - 1) / v.stride
+        else:
+            below = ((rows - 1) * h.stride + h.kernel) * ((columns - 1) * v.stride + v.kernel)
+        tile = products + OPERAND * (below + taps) + overhead
+        # At both ends of a line windows leave x.
+        tiles = -(-v.outputs // columns)
+        return -(-h.outputs // rows) * (tiles * tile + EDGE * min(2, tiles) * below)
+
+    def order(shape: tuple[int, int]) -> tuple[bool, float, int, int]:
+        return (
+            far and (shape[1] > across or shape[0] * h.stride > COLUMNS + 1),
+            cost(shape),
+            -shape[0] * shape[1],
+            shape[1],
+        )
+
+    return sorted(every, key=order)
 
 
 def _most_sums(traits: DeviceTraits) -> int:
@@ -191,10 +198,10 @@ def _preferred(what: Depthwise, traits: DeviceTraits) -> bool:
 
 def _near(rule: ChannelsTile, what: Depthwise, traits: DeviceTraits) -> Iterator[ChannelsTile]:
     """Yields tiles that differ in what is compiled, then those that differ in loops."""
-    for rows, columns in _shapes(what, traits)[:CANDIDATES]:
+    shapes = _shapes(what, traits)
+    wider = [shape for shape in shapes if shape[1] != rule.columns]
+    for rows, columns in (*shapes[: CANDIDATES // 2], *wider[: CANDIDATES // 2]):
         yield replace(rule, rows=rows, columns=columns)
-    for vectors in around(rule.vectors):
-        yield replace(rule, vectors=vectors)
     for items in ITEMS_WORTH_TIMING:
         yield replace(rule, items=items)
 

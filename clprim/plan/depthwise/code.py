@@ -8,6 +8,7 @@ from typing import Any
 
 from clprim.dtypes import stored_type
 from clprim.plan.arguments import Arguments
+from clprim.plan.cost import fewest_groups, weights_of
 from clprim.plan.depthwise.problem import Depthwise, Line, index_of, moved_bytes
 from clprim.plan.kernel import (
     KernelCode,
@@ -115,6 +116,13 @@ def stores(
     }
 
 
+def items_of(what: Depthwise, traits: DeviceTraits) -> int:
+    """Returns the work-items a compute unit that take a CPU least."""
+    work = what.flops / 2 / traits.lanes(what.value.itemsize)
+    groups = fewest_groups(work, traits.compute_units, weights_of(traits).group)
+    return min(ITEMS, groups // traits.compute_units)
+
+
 def around(number: int) -> list[int]:
     """Returns numbers worth timing beside one that a rule chose."""
     return sorted({1, max(1, number // 2), number, 2 * number})
@@ -181,6 +189,24 @@ def add_results(found: Arguments, what: Depthwise, code: dict[str, Any]) -> None
     add_store(found, what, code)
     for place in what.stored:
         add_place(found, place)
+
+
+def add_planes(found: Arguments, what: Depthwise, planes_a_item: int) -> None:
+    """Adds what kernels count with whose work-items take some planes."""
+    h, v = what.rows, what.columns
+    found.numbers(
+        planes=what.images * what.channels,
+        planes_a_item=planes_a_item,
+        channels=what.channels,
+        multiplier=what.multiplier,
+        x_size=what.x_end,
+        x_rows=h.inputs,
+        x_columns=v.inputs,
+        y_rows=h.outputs,
+        y_columns=v.outputs,
+        rows_before=h.before,
+        columns_before=v.before,
+    )
 
 
 def add_taps(found: Arguments, h: Line, v: Line) -> None:

@@ -16,9 +16,11 @@ from clprim.plan.depthwise.code import (
     ITEMS_WORTH_TIMING,
     NEEDS,
     DepthwiseCode,
+    add_planes,
     add_taps,
     arguments_of,
     around,
+    items_of,
     joins_rows,
     on_cpus,
     plane_vector,
@@ -30,7 +32,7 @@ from clprim.plan.depthwise.code import (
 from clprim.plan.depthwise.problem import Depthwise, Line, moved_bytes
 from clprim.plan.depthwise.registers import MOST_SUMS
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up
-from clprim.plan.machine import ITEMS, near, scratch
+from clprim.plan.machine import near, scratch
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
@@ -82,7 +84,7 @@ def _tile(what: Depthwise, traits: DeviceTraits) -> PlanesTile:
     rows = _tile_rows(what)
     band = _band(what, traits, rows)
     assert band is not None
-    return PlanesTile(rows, band.rows, ITEMS)
+    return PlanesTile(rows, band.rows, items_of(what, traits))
 
 
 def _fits(tile: PlanesTile, what: Depthwise, traits: DeviceTraits) -> bool:
@@ -113,18 +115,8 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
     planes_a_item = max(1, planes // wanted)
 
     found = arguments_of(what, base, "w")
+    add_planes(found, what, planes_a_item)
     found.numbers(
-        planes=planes,
-        planes_a_item=planes_a_item,
-        channels=what.channels,
-        multiplier=what.multiplier,
-        x_size=what.x_end,
-        x_rows=h.inputs,
-        x_columns=v.inputs,
-        y_rows=h.outputs,
-        y_columns=v.outputs,
-        rows_before=h.before,
-        columns_before=v.before,
         columns_last=v.before + v.outputs,
         rows_first=rows_first,
         rows_last=rows_last,

@@ -18,8 +18,10 @@ from clprim.plan.depthwise.code import (
     UNROLLED,
     BandTile,
     DepthwiseCode,
+    add_planes,
     arguments_of,
     is_masked,
+    items_of,
     joins_rows,
     near_bands,
     on_cpus,
@@ -30,7 +32,7 @@ from clprim.plan.depthwise.code import (
 )
 from clprim.plan.depthwise.problem import Depthwise, Line, moved_bytes
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up
-from clprim.plan.machine import ITEMS, near, scratch
+from clprim.plan.machine import near, scratch
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
@@ -79,7 +81,7 @@ def _tile(what: Depthwise, traits: DeviceTraits) -> BandTile:
     """Returns the rule's tile of an applicable convolution, see `_applicable`."""
     margins = _margins(what, traits)
     assert margins is not None
-    return BandTile(margins.rows, ITEMS)
+    return BandTile(margins.rows, items_of(what, traits))
 
 
 def _fits(tile: BandTile, what: Depthwise, traits: DeviceTraits) -> bool:
@@ -108,18 +110,8 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: BandTile) -> Plan:
     )
 
     found = arguments_of(what, base, "w")
+    add_planes(found, what, planes_a_item)
     found.numbers(
-        planes=planes,
-        planes_a_item=planes_a_item,
-        channels=what.channels,
-        multiplier=what.multiplier,
-        x_size=what.x_end,
-        x_rows=h.inputs,
-        x_columns=v.inputs,
-        y_rows=h.outputs,
-        y_columns=v.outputs,
-        rows_before=h.before,
-        columns_before=v.before,
         row_dilation=h.dilation,
         column_dilation=v.dilation,
         rows_a_item=rows_a_item,
