@@ -39,8 +39,7 @@ _MIB = 1 << 20
 _OF_32 = ("aarch64", "arm64", "riscv64")
 # How variables begin by which runtimes are told what to offer and for which processor to compile.
 _SETTINGS = ("CL_CONFIG_", "GALLIVM_", "IGC_", "LP_", "NEO", "POCL_", "RUSTICL_")
-# Bytes of the registers that a runtime for CPUs uses, which it may be told to have fewer of than it
-# reports.
+# Bytes of the registers that a runtime for CPUs is told to use, whatever it reports.
 _TARGETS = {"corei7": 16, "corei7-avx": 32, "core-avx2": 32}
 # OpenCL errors, and what a driver's odd answer may do to the arithmetic on it.
 _FAILURES = (cl.Error, AttributeError, TypeError, ValueError)
@@ -277,7 +276,8 @@ def _vector_bytes(device: cl.Device, is_cpu: bool) -> int:
         return 16
     widest = max(16, device.native_vector_width_char, 4 * device.native_vector_width_float)
     told = os.environ.get("CL_CONFIG_CPU_TARGET_ARCH", "")
-    return min(widest, _TARGETS.get(told, widest)) if "intel" in _driver(device) else widest
+    platform = _ask(lambda: str(device.platform.name), "")
+    return min(widest, _TARGETS.get(told, widest)) if "Intel" in platform else widest
 
 
 def _cache_bytes(device: cl.Device, is_cpu: bool) -> int:
@@ -291,10 +291,6 @@ def _cache_bytes(device: cl.Device, is_cpu: bool) -> int:
     if is_cpu:
         return reported if 32 * _MIB <= reported <= 64 * _MIB else 32 * _MIB
     return max(_MIB, reported)
-
-
-def _driver(device: cl.Device) -> str:
-    return _ask(lambda: str(device.platform.name).lower(), "")
 
 
 def registers(vector_bytes: int) -> int:

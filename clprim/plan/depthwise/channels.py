@@ -21,10 +21,8 @@ from clprim.plan.depthwise.code import (
     TiledCode,
     add_taps,
     arguments_of,
-    items_of,
     on_cpus,
     pack_taps,
-    passes_cache,
     prefetches_rows,
     spread_rows,
     stores,
@@ -33,7 +31,7 @@ from clprim.plan.depthwise.code import (
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.depthwise.registers import COLUMNS, MOST_SUMS
 from clprim.plan.kernel import KernelPlan, Plan, power_of_two
-from clprim.plan.machine import LAUNCH
+from clprim.plan.machine import ITEMS, LAUNCH
 from clprim.plan.strategy import CANDIDATES, Example, Strategy
 from clprim.traits import DeviceTraits
 
@@ -67,7 +65,7 @@ def _applicable(what: Depthwise, traits: DeviceTraits) -> bool:
 
 def _tile(what: Depthwise, traits: DeviceTraits) -> ChannelsTile:
     """Returns the rule's tile."""
-    return ChannelsTile(*_shapes(what, traits)[0], items_of(what, traits))
+    return ChannelsTile(*_shapes(what, traits)[0], ITEMS)
 
 
 def _fits(tile: ChannelsTile, what: Depthwise, traits: DeviceTraits) -> bool:
@@ -96,7 +94,8 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> Plan:
     wanted = tile.items * traits.compute_units
     a_item = spread_rows(what.images, h.outputs, tile.rows, wanted)
     bands = -(-(h.outputs) // a_item)
-    groups = max(1, min(vectors, wanted // (what.images * bands)))
+    # Channels of a place are one piece of memory: they are shared by no more than have to be busy.
+    groups = min(vectors, -(-traits.compute_units // (what.images * bands)))
     vectors_a_item = -(-vectors // groups)
 
     found = arguments_of(what, base, "packed")
@@ -150,7 +149,7 @@ def _shapes(what: Depthwise, traits: DeviceTraits) -> list[tuple[int, int]]:
     if not unrolls(h, v):
         return [(1, 8)]
     down, across = (h.stride, v.stride) if what.adjoint else (1, 1)
-    if what.adjoint and passes_cache(what, traits):
+    if what.adjoint and traits.streams(moved_bytes(what)):
         # Streaming stores of large tiles are to many places of memory at once.
         return [(down, 2 * across)]
     # Where memory decides, a near cache keeps what a column shares, and few rows are read at once.
@@ -174,12 +173,9 @@ def _shapes(what: Depthwise, traits: DeviceTraits) -> list[tuple[int, int]]:
         return -(-h.outputs // rows) * (tiles * tile + EDGE * min(2, tiles) * below)
 
     def order(shape: tuple[int, int]) -> tuple[bool, float, int, int]:
-        return (
-            far and (shape[1] > across or shape[0] * h.stride > COLUMNS + 1),
-            cost(shape),
-            -shape[0] * shape[1],
-            shape[1],
-        )
+        rows, columns = shape
+        large = columns > across or rows * h.stride > COLUMNS + 1
+        return far and large, cost(shape), -rows * columns, columns
 
     return sorted(every, key=order)
 

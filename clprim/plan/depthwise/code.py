@@ -141,21 +141,10 @@ def on_cpus(_: object, traits: DeviceTraits) -> bool:
     return traits.is_cpu
 
 
-def passes_cache(what: Depthwise, traits: DeviceTraits) -> bool:
-    """Whether a CPU's cache holds less than input and result, so that memory decides."""
-    # Stores are streaming then, and what is read next is prefetched.
-    return traits.is_cpu and moved_bytes(what) > traits.cache_bytes
-
-
 def prefetches_rows(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether the next rows of planes are prefetched while some are summed up."""
     # They are where input and result are more than half of the last cache.
     return traits.prefetches(2 * moved_bytes(what))
-
-
-def plane_vector(what: Depthwise, traits: DeviceTraits) -> int:
-    """Returns how many columns a vector has."""
-    return traits.lanes(what.value.itemsize)
 
 
 def joins_rows(what: Depthwise) -> bool:

@@ -23,7 +23,6 @@ from clprim.plan.depthwise.code import (
     items_of,
     joins_rows,
     on_cpus,
-    plane_vector,
     prefetches_rows,
     spread_rows,
     stores,
@@ -70,7 +69,7 @@ class _Band:
 
 def _applicable(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether this strategy can do a convolution: a tile's rows must fit local memory."""
-    if what.x.column != 1 or what.y.column != 1 or plane_vector(what, traits) < 2:
+    if what.x.column != 1 or what.y.column != 1 or traits.lanes(what.value.itemsize) < 2:
         return False
     if what.adjoint and not unrolls(what.rows, what.columns):
         return False
@@ -100,7 +99,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
     what = _cropped(what)
     band = _band(what, traits, tile.rows, tile.band)
     assert band is not None
-    width = plane_vector(what, traits)
+    width = traits.lanes(what.value.itemsize)
     h, v = what.rows, what.columns
     base = stores(what, width, "column", traits, streaming=traits.streams(moved_bytes(what)))
     unrolled = unrolls(what.rows, what.columns)
@@ -206,7 +205,7 @@ def _band(
 ) -> _Band | None:
     """Returns what a band of rows takes, of as many as the rule wants or ``wanted``."""
     # None where they do not fit.
-    width = plane_vector(what, traits)
+    width = traits.lanes(what.value.itemsize)
     h, v = what.rows, what.columns
     step = _step(what, tile_rows)
     source, wide = _room(what, traits)

@@ -25,7 +25,6 @@ from clprim.plan.depthwise.code import (
     joins_rows,
     near_bands,
     on_cpus,
-    plane_vector,
     prefetches_rows,
     spread_rows,
     stores,
@@ -65,7 +64,7 @@ class _Margins:
 def _applicable(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether this strategy can do a convolution."""
     h, v = what.rows, what.columns
-    width = plane_vector(what, traits)
+    width = traits.lanes(what.value.itemsize)
     if what.adjoint or what.x.column != 1 or what.y.column != 1 or width < 2:
         return False
     if v.kernel not in UNROLLED or h.kernel not in (1, v.kernel) or max(h.stride, v.stride) > 2:
@@ -93,7 +92,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: BandTile) -> Plan:
     """Plans the kernel of an applicable convolution, see `_applicable`."""
     margins = _margins(what, traits, tile.band)
     assert margins is not None
-    width = plane_vector(what, traits)
+    width = traits.lanes(what.value.itemsize)
     h, v = what.rows, what.columns
     base = stores(what, width, "column", traits, streaming=traits.streams(moved_bytes(what)))
     source, masks = _room(what, traits)
@@ -162,7 +161,7 @@ def _margins(what: Depthwise, traits: DeviceTraits, band: int | None = None) -> 
     """Returns what a band of rows takes, of as many as the rule wants or ``band``."""
     # None where they do not fit.
     h, v = what.rows, what.columns
-    width = plane_vector(what, traits)
+    width = traits.lanes(what.value.itemsize)
     above, below = _reach(h)
     left, right = _reach(v)
     source, masks = _room(what, traits)
@@ -204,7 +203,7 @@ def _preferred(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether it is the faster one of two kernels that take planes which keep their size."""
     # What vectors across the ends of rows save, every tap pays in addresses and masks: of more
     # columns of taps than three it is for rows that leave half of their vectors empty.
-    v, width = what.columns, plane_vector(what, traits)
+    v, width = what.columns, traits.lanes(what.value.itemsize)
     vectors = -(-v.outputs // width)
     cheaper = v.kernel <= 3 or 2 * v.outputs <= vectors * width
     return traits.is_cpu and (v.stride > 1 or cheaper)

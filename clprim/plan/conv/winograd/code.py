@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from clprim.dtypes import AnyDType
-from clprim.plan.conv.winograd.tile import Tiling, WinogradTile, vector_width
+from clprim.plan.conv.winograd.tile import Tiling, WinogradTile
 from clprim.plan.conv.winograd.transform import Linear, Matrix, Sum, Transform
 from clprim.plan.kernel import KernelCode, OperandCode
 from clprim.plan.machine import near
@@ -17,6 +17,7 @@ from clprim.plan.permutation import transpose
 from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import ContractionCode, contraction_code, streaming_stores
+from clprim.plan.product.register_tile import lanes_of
 from clprim.plan.product.shape import Shape
 from clprim.traits import DeviceTraits
 
@@ -164,7 +165,7 @@ def winograd_code(
     problem: Contraction, tiling: Tiling, tile: WinogradTile, traits: DeviceTraits
 ) -> WinogradCode:
     """Returns what the kernels print, but for their parameters."""
-    across, width = tiling.across, vector_width(problem, traits)
+    across, width = tiling.across, lanes_of(problem.value.itemsize, traits)
     planar_x = problem.gathered.depth[2] != 1
     planar = problem.near.output != 1 or problem.outputs == 1
     # A store takes the pixels of a tile's row, or as many as fill a vector.

@@ -15,6 +15,7 @@ from clprim.plan.cost import core_step, weights_of
 from clprim.plan.kernel import round_up
 from clprim.plan.machine import LINE, near, second
 from clprim.plan.product.problem import Contraction
+from clprim.plan.product.register_tile import lanes_of
 from clprim.plan.strategy import Weighed
 from clprim.traits import DeviceTraits
 
@@ -107,7 +108,7 @@ class Tiling:
     def weight_lines(self, elements: int, traits: DeviceTraits) -> float:
         """Returns lines of a group's weights of so many elements a channel and an output."""
         problem = self.problem
-        outputs = round_up(problem.outputs, vector_width(problem, traits))
+        outputs = round_up(problem.outputs, lanes_of(problem.value.itemsize, traits))
         return elements * problem.depths[2] * outputs * (problem.value.itemsize / LINE)
 
 
@@ -139,11 +140,6 @@ def winograd_error(
     """Returns the relative root mean square error of two transforms; see `relative_error`."""
     unit = 2.0**-24 if value.itemsize == 4 else 2.0**-53
     return relative_error(down, across, channels, unit, chain=chain)
-
-
-def vector_width(problem: Contraction, traits: DeviceTraits) -> int:
-    """Returns how many elements a vector has."""
-    return max(2, traits.lanes(problem.value.itemsize))
 
 
 def winograd_tile(problem: Contraction, traits: DeviceTraits) -> Weighed | None:
@@ -188,7 +184,7 @@ def near_winograd(
 def winograd_cost(tiling: Tiling, traits: DeviceTraits, tile: WinogradTile) -> float:
     """Returns what a tile costs, in multiply-adds of vectors of the busiest core."""
     problem, down, across = tiling.problem, tiling.down, tiling.across
-    width = vector_width(problem, traits)
+    width = lanes_of(problem.value.itemsize, traits)
     elements, tiles, channels = tiling.elements, tiling.tiles, problem.depths[2]
     vectors = -(-problem.outputs // width)
     blocks = 1 if tile.kernels == 3 else -(-tiles // tile.tiles)
@@ -240,7 +236,7 @@ def _admitted(problem: Contraction, traits: DeviceTraits) -> list[Tiling]:
     side_by_side = 1 in (x.depth[1], x.depth[2])
     if not traits.is_cpu or traits.local_memory < near(traits) or not side_by_side:
         return []
-    width = vector_width(problem, traits)
+    width = lanes_of(problem.value.itemsize, traits)
     room = near(traits) // (width * problem.value.itemsize)
     found = admitted(problem, chains=True)
     return [t for t in found if t.down.size * (round_up(t.across.reads, width) + 1) <= room]
@@ -249,7 +245,7 @@ def _admitted(problem: Contraction, traits: DeviceTraits) -> list[Tiling]:
 def _tile_of(tiling: Tiling, traits: DeviceTraits) -> WinogradTile:
     """The rule's tile of F(outputs, …)."""
     problem, tiles, outputs = tiling.problem, tiling.tiles, tiling.outputs
-    vectors = -(-problem.outputs // vector_width(problem, traits))
+    vectors = -(-problem.outputs // lanes_of(problem.value.itemsize, traits))
     if not problem.kept:
         # Strips are what the workers share.
         rows, wide = _register_tile(tiles, vectors, traits, traits.compute_units)
@@ -277,7 +273,7 @@ def _tile_of(tiling: Tiling, traits: DeviceTraits) -> WinogradTile:
 def _block(tiling: Tiling, traits: DeviceTraits, tile: WinogradTile) -> int:
     """Tiles of a block: what a cache has room for, in equal shares."""
     problem, tiles, channels = tiling.problem, tiling.tiles, tiling.problem.depths[2]
-    width = vector_width(problem, traits)
+    width = lanes_of(problem.value.itemsize, traits)
     itemsize = tiling.elements * problem.value.itemsize
     if tile.fused:
         room = second(traits) // 2 // (itemsize * (channels + tile.vectors * width))
@@ -308,7 +304,7 @@ def _longest(tiling: Tiling, traits: DeviceTraits, block: int) -> float:
 def _chunks(tiling: Tiling, traits: DeviceTraits, tile: WinogradTile) -> int | None:
     """Parts of the tiles that are multiplied while some weights are near; None where too many."""
     problem, tiles = tiling.problem, tiling.tiles
-    strip = tile.vectors * vector_width(problem, traits)
+    strip = tile.vectors * lanes_of(problem.value.itemsize, traits)
     weights = tiling.weights * problem.depths[2] * problem.outputs
     if weights * problem.value.itemsize < 2 * second(traits):
         return None

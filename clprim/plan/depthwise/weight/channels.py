@@ -25,7 +25,7 @@ from clprim.plan.depthwise.weight.code import (
     gradient_code,
     gradient_plan,
 )
-from clprim.plan.depthwise.weight.unrolled import UnrolledGradientCode, lanes_of
+from clprim.plan.depthwise.weight.unrolled import UnrolledGradientCode
 from clprim.plan.kernel import Plan, round_up
 from clprim.plan.machine import CHAIN, ITEMS, near
 from clprim.plan.strategy import Example, Strategy
@@ -126,7 +126,7 @@ def plan_gradient_channels(
 
 def _most(what: DepthwiseGradient, traits: DeviceTraits) -> int:
     """Lanes of a vector of channels."""
-    return max(2, lanes_of(what, traits))
+    return max(2, traits.lanes(what.value.itemsize))
 
 
 def _near(rule: GradientChannelsTile, *_: object) -> Iterator[GradientChannelsTile]:

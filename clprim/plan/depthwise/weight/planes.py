@@ -24,7 +24,7 @@ from clprim.plan.depthwise.weight.code import (
     gradient_code,
     gradient_plan,
 )
-from clprim.plan.depthwise.weight.unrolled import UnrolledGradientCode, lanes_of
+from clprim.plan.depthwise.weight.unrolled import UnrolledGradientCode
 from clprim.plan.kernel import Plan, round_up
 from clprim.plan.machine import CHAIN, ITEMS, near, scratch
 from clprim.plan.strategy import Example, Strategy
@@ -41,7 +41,7 @@ class GradientPlanesCode(UnrolledGradientCode):
 def gradient_planes_applicable(what: DepthwiseGradient, traits: DeviceTraits) -> bool:
     """Whether vectors of columns are there, and taps that can be unrolled."""
     together = what.x.column == 1 and what.grad.column == 1 and what.rows.before >= 0
-    together = together and what.columns.before >= 0 and lanes_of(what, traits) > 1
+    together = together and what.columns.before >= 0 and traits.lanes(what.value.itemsize) > 1
     return together and unrolls(what.rows, what.columns) and _band(what, traits) > 0
 
 
@@ -57,7 +57,7 @@ def fits_gradient_planes(tile: BandTile, what: DepthwiseGradient, traits: Device
 
 def plan_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits, tile: BandTile) -> Plan:
     """Plans the kernels of an applicable gradient, see `gradient_planes_applicable`."""
-    width = lanes_of(what, traits)
+    width = traits.lanes(what.value.itemsize)
     h, v = what.rows, what.columns
     planes = what.images * what.channels
     wanted = tile.items * traits.compute_units
@@ -125,7 +125,7 @@ def _source_rows(what: DepthwiseGradient, rows: int) -> int:
 
 def _copied(what: DepthwiseGradient, traits: DeviceTraits, rows: int) -> int:
     """Elements of local memory for x below some rows."""
-    width = lanes_of(what, traits)
+    width = traits.lanes(what.value.itemsize)
     return _source_rows(what, rows) * what.columns.stride * _pitch(what, width) + width
 
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clprim.plan.depthwise.weight.code import (
-    DepthwiseGradient,
     GradientCode,
 )
 from clprim.plan.kernel import mask_type
-from clprim.traits import DeviceTraits
 
 
 @dataclass(frozen=True)
@@ -28,8 +26,3 @@ class UnrolledGradientCode(GradientCode):
     def mask(self) -> str:
         """Type of a lane of what `select` takes beside vectors of sums."""
         return mask_type(self.value)
-
-
-def lanes_of(what: DepthwiseGradient, traits: DeviceTraits) -> int:
-    """Returns the sums that a vector has."""
-    return traits.lanes(what.value.itemsize)
