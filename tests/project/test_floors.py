@@ -76,9 +76,7 @@ def lookings_up():
 
 def test_no_module_imports_from_a_floor_above():
     # Tiles that a user asked to have timed are timed where they are first asked for.
-    known = [
-        f"clprim.primitives.{name} imports clprim.tune.ask" for name in ("product", "strings")
-    ]
+    known = [f"clprim.primitives.{name} imports clprim.tune.ask" for name in ("product", "strings")]
     assert sorted(lookings_up()) == known
 
 
