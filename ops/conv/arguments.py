@@ -193,7 +193,7 @@ def operands_of(
 # --- rows as images one pixel high ----------------------------------------------------------------
 
 
-def across(axis: Axis) -> tuple[tuple[int, ...], ...]:
+def across(axis: Axis) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Returns stride, padding and dilation of images one pixel high."""
     return (1, axis.stride), (0, 0, axis.before, axis.after), (1, axis.dilation)
 

@@ -218,7 +218,7 @@ conv3d_weight = of_rank(
 
 def _of_rows(
     primitive: ContractionPrimitive,
-    given: Any,
+    given: tuple[Any, Any],
     axis: Axis,
     shape: Any,
     settings: Windowed,

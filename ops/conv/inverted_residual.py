@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from clprim.arrays.array import Array
 from clprim.call.packed import PackedWeight, matrix_of
@@ -10,8 +10,7 @@ from clprim.call.primitive import NoPlanError, run
 from clprim.ops.conv.forward import conv2d
 from clprim.ops.conv.fused_residual import ADD, BLOCK, adds
 from clprim.ops.conv.settings import keys
-from clprim.ops.shared.ranks import of_rank
-from clprim.ops.shared.windows import Numbers
+from clprim.ops.shared.ranks import Steps, of_rank
 from clprim.primitives.block import Settings
 
 if TYPE_CHECKING:
@@ -20,12 +19,9 @@ if TYPE_CHECKING:
 _CLIP = "y0 = clamp(y0, 0, 6);"
 
 
-class Blocked(TypedDict, total=False):
+class Blocked(Steps, total=False):
     """Options of a block."""
 
-    stride: Numbers
-    padding: Numbers
-    dilation: Numbers
     activation: str | None
     residual: bool | None
     out: Any
@@ -95,12 +91,13 @@ def _inverted_residual(
     The block is that of Sandler and others: MobileNetV2, 2018.
     """
     weights = (w_expand, w_depthwise, w_project)
-    biases = (b_expand, b_depthwise, b_project)
-    steps = {name: how[name] for name in ("stride", "padding", "dilation")}
+    steps = Steps(stride=how["stride"], padding=how["padding"], dilation=how["dilation"])
     activation, residual, out = how["activation"], how["residual"], how["out"]
     told = Settings(
         w_expand is not None,
-        *(bias is not None for bias in biases),
+        b_expand is not None,
+        b_depthwise is not None,
+        b_project is not None,
         **steps,
         activations=(activation, activation),
         residual=residual,
@@ -111,11 +108,11 @@ def _inverted_residual(
     kept = {name: w for name, w in pairs if isinstance(w, PackedWeight)}
     # Once more at the end, as what the last kernel adds.
     expand = [] if w_expand is None else [matrix_of(w_expand)]
-    added = [b for b in biases if b is not None]
+    added = [b for b in (b_expand, b_depthwise, b_project) if b is not None]
     arrays = [x, *expand, matrix_of(w_depthwise), matrix_of(w_project), *added, x]
     outs = () if out is None else (out,)
     # Equal only where settings mean the same.
-    key = (*told[:4], keys(*steps.values()), *told[7:])
+    key = (*told[:4], keys(*told[4:7]), *told[7:])
     try:
         return run(BLOCK, arrays, (), outs, told, key, kept)[0]
     except NoPlanError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, overload
 
 from clprim.arrays.array import Array
 from clprim.ops.shared.ranks import Store
@@ -12,8 +12,15 @@ from clprim.ops.shared.windows import Numbers, Padding
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: What is said of their gradients; see `clprim.ops.registry.Facts`.
-MAXIMA = {"wrt": "x", "saves": "return_indices: indices"}
+
+class Saved(TypedDict):
+    """What is said of gradients; see `clprim.ops.registry.Facts`."""
+
+    wrt: str
+    saves: str
+
+
+MAXIMA: Saved = {"wrt": "x", "saves": "return_indices: indices"}
 Pair = tuple[Array, Array]
 Ratio = float | Sequence[float]
 

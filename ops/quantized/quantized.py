@@ -35,9 +35,9 @@ from clprim.ops.shape.join import repeat_interleave
 from clprim.ops.shape.pad import pad
 from clprim.ops.shared.arguments import dtype_of, is_array, real
 from clprim.ops.shared.dims import one_dim
-from clprim.ops.shared.ranks import of_rank
+from clprim.ops.shared.ranks import Steps, of_rank
 from clprim.ops.shared.strings import kernel
-from clprim.ops.shared.windows import Numbers, Padding, axes
+from clprim.ops.shared.windows import axes
 from clprim.runtime.device import current_device
 
 if TYPE_CHECKING:
@@ -214,12 +214,9 @@ def _quantized_matmul(
 quantized_matmul = of_rank(_quantized_matmul, "quantized_matmul")
 
 
-class Convolved(Requantized, total=False):
+class Convolved(Requantized, Steps, total=False):
     """Those of a convolution."""
 
-    stride: Numbers
-    padding: Padding
-    dilation: Numbers
     groups: int
 
 
@@ -261,12 +258,12 @@ def _quantized_conv2d(
     """
     _eight_bits(what, x=x, w=w)
     bias, out, groups = stored["bias"], stored["out"], stored["groups"]
-    sizes = {name: stored[name] for name in ("stride", "padding", "dilation")}
+    steps = Steps(stride=stored["stride"], padding=stored["padding"], dilation=stored["dilation"])
     if x.ndim != 4 or len(w.shape) != 4:
         raise ShapeError(f"{what}: x has shape {x.shape}, w {w.shape}: expected 4 dimensions")
     check_shapes(what, x.shape, w.shape, groups)
     outputs = w.shape[0]
-    found = axes(what, x.shape[2:], w.shape[2:], **sizes)
+    found = axes(what, x.shape[2:], w.shape[2:], **steps)
     if out is None:
         shape = (x.shape[0], outputs, *(axis.windows for axis in found))
         out = new_dense(shape, x.dtype, order_like(x))
@@ -278,25 +275,25 @@ def _quantized_conv2d(
         check_bias(what, current_device(), bias, _INT32, outputs)
     sides = [n for axis in reversed(found) for n in (axis.before, axis.after)]
     if zero and any(sides):
-        x, sizes = pad(x, sides, value=zero), {**sizes, "padding": 0}
+        x, steps = pad(x, sides, value=zero), {**steps, "padding": 0}
     if zeros is not None:
-        epilogue = _less(epilogue, _window_sums(x, w.shape, groups, sizes), spread(zeros, 3))
+        epilogue = _less(epilogue, _window_sums(x, w.shape, groups, steps), spread(zeros, 3))
     if zero:
         depth = math.prod(w.shape[1:])
         bias = column_terms(matrix_of(w), (1, 2, 3), zero, zeros, bias, depth)
         bias = _for_all(bias, outputs)
-    conv2d(x, w, bias=bias, groups=groups, out=_signed(out), **sizes, **epilogue)
+    conv2d(x, w, bias=bias, groups=groups, out=_signed(out), **steps, **epilogue)
     return out
 
 
 quantized_conv2d = of_rank(_quantized_conv2d, "quantized_conv2d")
 
 
-def _window_sums(x: Any, weight_shape: Sequence[int], groups: int, sizes: dict[str, Any]) -> Array:
+def _window_sums(x: Any, weight_shape: Sequence[int], groups: int, steps: Steps) -> Array:
     """Returns the sum of every window of an image, once for the outputs of each group."""
     outputs, channels, height, width = weight_shape
     ones = full((groups, channels, height, width), 1, np.int8)
-    sums: Array = conv2d(x, ones, groups=groups, **sizes)
+    sums: Array = conv2d(x, ones, groups=groups, **steps)
     return sums if groups == 1 else repeat_interleave(sums, outputs // groups, 1)
 
 

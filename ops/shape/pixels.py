@@ -254,7 +254,7 @@ def _moved(what: str, x: Any, block: int, mode: str, out: Any, *, up: bool) -> A
         return out
     shape = (*lead, channels * block**2, height // block, width // block)
     out = _result(what, x, shape, out)
-    large = _as_space(x, *shape[-2:], block)
+    large = _as_space(x, height // block, width // block, block)
     _space_to_depth(large, out=_as_depth(out, channels, block, mode))
     return out
 

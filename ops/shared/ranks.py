@@ -39,12 +39,17 @@ class Shuffled(Convolved, total=False):
     mode: str
 
 
-class Windowed(TypedDict, total=False):
-    """Options of a convolution's gradient."""
+class Steps(TypedDict, total=False):
+    """Options of where windows lie."""
 
     stride: Numbers
     padding: Padding
     dilation: Numbers
+
+
+class Windowed(Steps, total=False):
+    """Options of a convolution's gradient."""
+
     groups: int
     out: Any
     beta: float
