@@ -33,6 +33,21 @@ def _is_helper(obj: griffe.Object) -> bool:
     return not (here or obj.name.endswith("_backward"))
 
 
+def _parameters(function: Any) -> griffe.Parameters:
+    """What a function takes when it is called."""
+    return griffe.Parameters(
+        *(
+            griffe.Parameter(
+                p.name,
+                annotation=p.annotation,
+                kind=_KINDS[p.kind],
+                default=None if p.default is p.empty else repr(p.default),
+            )
+            for p in inspect.signature(function).parameters.values()
+        )
+    )
+
+
 class Examples(griffe.Extension):
     """Names sections as Griffe knows them: it takes ``Example:`` for a remark."""
 
@@ -43,19 +58,10 @@ class Examples(griffe.Extension):
         for name, obj in [*mod.members.items()]:
             made = inspect.unwrap(getattr(ops, name, None))
             if isinstance(obj, griffe.Attribute) and inspect.isfunction(made):
-                parameters = [
-                    griffe.Parameter(
-                        p.name,
-                        annotation=p.annotation,
-                        kind=_KINDS[p.kind],
-                        default=None if p.default is p.empty else repr(p.default),
-                    )
-                    for p in inspect.signature(made).parameters.values()
-                ]
                 function = griffe.Function(
                     name,
                     lineno=obj.lineno,
-                    parameters=griffe.Parameters(*parameters),
+                    parameters=_parameters(made),
                     returns=made.__annotations__.get("return"),
                     docstring=griffe.Docstring(inspect.getdoc(made) or ""),
                 )
@@ -78,5 +84,7 @@ class Examples(griffe.Extension):
             shown = getattr(ops, obj.name, getattr(ops.optim, obj.name, None))
             if getattr(shown, "__module__", "") == f"clprim.{obj.path.rpartition('.')[0]}":
                 obj.docstring.value = inspect.getdoc(shown) or obj.docstring.value
+                if inspect.isfunction(shown):  # a decorator may take more, as `dim` for `axis`
+                    obj.parameters = _parameters(shown)
         if obj.docstring is not None:
             obj.docstring.value = obj.docstring.value.replace("\nExample:\n", "\nExamples:\n")
