@@ -63,7 +63,9 @@ class Examples(griffe.Extension):
                     lineno=obj.lineno,
                     parameters=_parameters(made),
                     returns=made.__annotations__.get("return"),
-                    docstring=griffe.Docstring(inspect.getdoc(made) or ""),
+                )
+                function.docstring = griffe.Docstring(
+                    inspect.getdoc(made) or "", parent=function, parser="google"
                 )
                 mod.set_member(name, function)
                 self.on_object(obj=function)
@@ -76,7 +78,7 @@ class Examples(griffe.Extension):
             from clprim import ops
 
             text = inspect.getdoc(getattr(ops, obj.name)) or ""
-            obj.docstring = griffe.Docstring(text, parent=obj)
+            obj.docstring = griffe.Docstring(text, parent=obj, parser="google")
         if obj.docstring is not None and obj.is_function and obj.path.startswith("ops."):
             from clprim import ops
 
