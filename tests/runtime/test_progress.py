@@ -56,9 +56,9 @@ def test_what_is_done_soon_shows_nothing(monkeypatch):
 def test_kernels_of_a_graph_are_counted(device, monkeypatch):
     written = terminal(monkeypatch)
 
-    def slow(*args):
+    def slow(*args, **options):
         time.sleep(0.1)
-        return build(*args)
+        return build(*args, **options)
 
     build = steps.built
     monkeypatch.setattr(steps, "built", slow)

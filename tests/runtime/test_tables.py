@@ -56,7 +56,7 @@ def test_what_was_kept_is_run(device):
     y = ops.matmul(a, b, algorithm="panels")
     np.testing.assert_array_equal(y.get(), np.full((33, 16), 20))
     (call,) = gemm._product.calls._known.values()
-    code = call.stages[0].launch._plan.code
+    code = call.stages[0].launch.plan.code
     assert (code.rows, code.vectors) == (2, 1)
 
 
@@ -79,7 +79,7 @@ def test_a_depthwise_tile_is_run(device):
     np.testing.assert_array_equal(ops.conv2d(*operands, groups=20).get(), x)
     known = conv.forward("conv2d").calls._known.values()
     calls = [call for call in known if len(call.stages) == 1]
-    (code,) = {call.stages[0].launch._plan.code for call in calls}
+    (code,) = {call.stages[0].launch.plan.code for call in calls}
     assert (code.along, code.rows) == ("channel", 2)
 
 
