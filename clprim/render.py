@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     import jinja2
 
 
+# What keeps work-items out of each other's vectors; compilers that know no such word skip it.
+_NO_VECTORS = "__attribute__((intel_vec_len_hint(1)))"
+
+
 @lru_cache(maxsize=1)
 def environment() -> jinja2.Environment:
     """Returns the environment that templates are read and printed with."""
@@ -35,6 +39,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    found.globals["no_vectors"] = _NO_VECTORS
     found.filters["drawing"] = _drawing
     found.filters["indent"] = _indent  # Jinja's own ends lines where C does not, within comments
     return found
@@ -110,8 +115,7 @@ def apart(source: str) -> str:
     logic = re.search(r"\btypedef bool", source) is not None
     if not any(_may_mix(text, own, logic) for text in _SNIPPETS.findall(source)):
         return source
-    hint = "__attribute__((intel_vec_len_hint(1)))"
-    return re.sub(r"(^|\) )__kernel ", rf"\1__kernel {hint} ", source, flags=re.MULTILINE)
+    return re.sub(r"(^|\) )__kernel ", rf"\1__kernel {_NO_VECTORS} ", source, flags=re.MULTILINE)
 
 
 def _may_mix(text: str, own: frozenset[str], logic: bool) -> bool:

@@ -85,8 +85,8 @@ class Weights:
     kernel: float  # A kernel that does
 
 
-# Of cores with 32 registers of 64 bytes.
-WIDE = Weights(
+# Of cores with 32 registers of 64 bytes; other CPUs are taken to be like them.
+WEIGHTS = Weights(
     full=0.15,
     tile=20.0,
     second=0.75,
@@ -100,11 +100,6 @@ WIDE = Weights(
     group=2500.0,
     kernel=20_000.0,
 )
-
-
-def weights_of(traits: DeviceTraits) -> Weights:
-    """Returns the weights of a CPU's class."""
-    return WIDE
 
 
 def core_step(sums: int, operands: int) -> float:
@@ -135,7 +130,7 @@ class CoreWork:
 
     def cost(self, traits: DeviceTraits) -> float:
         """Returns the multiply-adds, of vectors, that the busiest core could do meanwhile."""
-        w = weights_of(traits)
+        w = WEIGHTS
         step = core_step(self.sums, self.operands) + w.full * self.full * self.sums
         work = self.steps * step + w.tile * self.tiles + w.second * self.second + w.far * self.far
         work += w.stored * self.stores + self.pieces + w.wait * self.waits

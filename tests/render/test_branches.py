@@ -28,6 +28,7 @@ class Watched(jinja2.Environment):
             keep_trailing_newline=plain.keep_trailing_newline,
         )
         self.filters.update(plain.filters)
+        self.globals.update(plain.globals)
         self.outcomes = {}
         self.globals[WATCH] = self._watch
 

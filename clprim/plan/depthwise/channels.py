@@ -13,7 +13,7 @@ import numpy as np
 
 from clprim.plan.conv.dense import CPU, dense_depthwise
 from clprim.plan.conv.problem import Convolution
-from clprim.plan.cost import OPERAND, weights_of
+from clprim.plan.cost import OPERAND, WEIGHTS
 from clprim.plan.depthwise.code import (
     CLIP,
     ITEMS_WORTH_TIMING,
@@ -157,7 +157,7 @@ def _shapes(what: Depthwise, traits: DeviceTraits) -> list[tuple[int, int]]:
     most = min(_most_sums(traits), MOST_SUMS)
     rows = range(COLUMNS // down * down, 0, -down)
     every = [(r, c) for r in rows for c in range(across, most // r + 1, across)]
-    overhead = weights_of(traits).tile
+    overhead = WEIGHTS.tile
 
     def cost(shape: tuple[int, int]) -> float:
         rows, columns = shape

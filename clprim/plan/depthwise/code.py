@@ -8,7 +8,7 @@ from typing import Any
 
 from clprim.dtypes import stored_type
 from clprim.plan.arguments import Arguments
-from clprim.plan.cost import fewest_groups, weights_of
+from clprim.plan.cost import WEIGHTS, fewest_groups
 from clprim.plan.depthwise.problem import Depthwise, Line, index_of, moved_bytes
 from clprim.plan.kernel import (
     KernelCode,
@@ -119,7 +119,7 @@ def stores(
 def items_of(what: Depthwise, traits: DeviceTraits) -> int:
     """Returns the work-items a compute unit that take a CPU least."""
     work = what.flops / 2 / traits.lanes(what.value.itemsize)
-    groups = fewest_groups(work, traits.compute_units, weights_of(traits).group)
+    groups = fewest_groups(work, traits.compute_units, WEIGHTS.group)
     return min(ITEMS, groups // traits.compute_units)
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from clprim.dtypes import AnyDType
 from clprim.plan.conv.winograd.image import image_of
 from clprim.plan.conv.winograd.transform import Transform, relative_error, sum_error, transform
-from clprim.plan.cost import core_step, weights_of
+from clprim.plan.cost import WEIGHTS, core_step
 from clprim.plan.kernel import round_up
 from clprim.plan.machine import LINE, near, second
 from clprim.plan.product.problem import Contraction
@@ -190,7 +190,7 @@ def winograd_cost(tiling: Tiling, traits: DeviceTraits, tile: WinogradTile) -> f
     blocks = 1 if tile.kernels == 3 else -(-tiles // tile.tiles)
     steps = elements * -(-tiles // tile.rows) * -(-vectors // tile.vectors) * channels
     sums = tile.rows * tile.vectors
-    w = weights_of(traits)
+    w = WEIGHTS
     work = steps * (core_step(sums, tile.rows + tile.vectors) + w.full * sums)
     # Of a stride every phase is transformed for itself.
     phases = max(down.stride, across.stride)
