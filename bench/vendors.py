@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -36,6 +36,8 @@ from clprim.plan.conv.winograd.strategy import WINOGRAD_LOCAL
 from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import KernelPlan
+from clprim.plan.launch.body import body_of, group_of
+from clprim.plan.launch.walker import UNIT_GROUPS, walker_code, walker_plan
 from clprim.plan.product.dense import dense_product
 from clprim.plan.product.family import PRODUCTS
 from clprim.render import render
@@ -93,14 +95,29 @@ _Stages = Iterator[tuple[str, Sequence[KernelPlan]]]
 
 
 def kernels(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
-    """Yield kernels of every family as a GPU of these traits gets them, each code once."""
+    """Yield kernels of every family as a GPU of these traits gets them, each code once.
+
+    At last some of them are one launch.
+    """
     seen, names = set(), Counter[str]()
+    first: dict[str, KernelPlan] = {}
     for name, stages in (*_contractions(traits), *_convolutions(traits), *_memory(traits)):
         for plan in stages:
             if (plan.template, plan.code) not in seen:
                 seen.add((plan.template, plan.code))
+                first.setdefault(plan.template, plan)
                 names[name] += 1
                 yield f"{name}, {names[name]}" if names[name] > 1 else name, plan
+    yield "kernels in one launch", _walker(first.values(), traits)
+
+
+def _walker(plans: Iterable[KernelPlan], traits: DeviceTraits) -> KernelPlan:
+    """Some kernels in one launch: those whose groups are as large as the first one's, or may be."""
+    texts = [(plan, render(plan.template, plan.code)) for plan in plans]
+    items = next(filter(None, (group_of(*pair) for pair in texts)))
+    bodies = [body_of(*pair, items) for pair in texts if not pair[0].code.doubles]
+    code = walker_code([b for b in bodies if b is not None], 16, items, traits, doubles=False)
+    return walker_plan(code, (), UNIT_GROUPS * traits.compute_units)
 
 
 def _contractions(traits: DeviceTraits) -> _Stages:

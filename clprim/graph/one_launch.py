@@ -6,6 +6,7 @@ that read or wrote the memory that it writes, which temporaries share.
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -22,8 +23,10 @@ from clprim.errors import BuildError, DeviceError
 from clprim.graph.graph import Buffer, Graph
 from clprim.graph.steps import Step, build_all
 from clprim.options import current_options
-from clprim.plan.launch.body import Body, body_of
+from clprim.plan.launch.body import Body, body_of, group_of
 from clprim.plan.launch.walker import (
+    ITEMS,
+    UNIT_GROUPS,
     Phase,
     counters,
     table_of,
@@ -66,7 +69,13 @@ class Walk:
     """
 
     def __init__(
-        self, device: Device, what: str, steps: Sequence[Step], bodies: Sequence[Body], spots: Spots
+        self,
+        device: Device,
+        what: str,
+        steps: Sequence[Step],
+        bodies: Sequence[Body],
+        spots: Spots,
+        items: int,
     ) -> None:
         self._device, self._epoch, self._stale = device, 0, True
         self.steps = steps
@@ -78,7 +87,7 @@ class Walk:
         self.code = walker_code(
             bodies,
             _room(device, len(self._memories)),
-            items_of(device),
+            items,
             device.traits,
             doubles=kernel.code.doubles,
         )
@@ -95,6 +104,14 @@ class Walk:
             known.setdefault(spot.key, spot)
             places[name] = [*known].index(spot.key), spot.begin
         return Phase(step.launch.plan, body, step.numbers, places, waits)
+
+    def has_room(self) -> bool:
+        """Whether groups of the kernel, which is built, have local memory and registers enough."""
+        kernel, _, group, *_ = self.launch.parts()
+        asked, device = cl.kernel_work_group_info, self._device
+        local = kernel.get_work_group_info(asked.LOCAL_MEM_SIZE, device.cl)
+        most = kernel.get_work_group_info(asked.WORK_GROUP_SIZE, device.cl)
+        return bool(local <= device.traits.local_memory and math.prod(group) <= most)
 
     def bind(self) -> list[tuple[int, int]]:
         """Binds all memory that stays; returns which arguments are memory of which place."""
@@ -143,17 +160,12 @@ def is_walked(device: Device, graph: Graph) -> bool:
     return launches == "one" and device.traits.walks
 
 
-def items_of(device: Device) -> int:
-    """Returns how many work-items the groups of a device's walkers have."""
-    return 1 if device.traits.is_cpu else 256
-
-
 def groups_of(device: Device) -> int:
     """Returns how many work-groups walk: as many as run side by side."""
     units = device.traits.compute_units
-    if not device.traits.is_cpu or not hasattr(os, "sched_getaffinity"):
-        return units
-    return min(units, len(os.sched_getaffinity(0)))
+    if not device.traits.is_cpu:
+        return UNIT_GROUPS * units
+    return min(units, len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else units
 
 
 def _room(device: Device, memories: int) -> int:
@@ -195,42 +207,62 @@ def waits_of(steps: Sequence[Step], spots: Spots) -> list[tuple[int, ...]]:
 def walks_of(
     device: Device, what: str, steps: Sequence[Step], spots: Spots
 ) -> Iterator[Step | Walk]:
-    """Yields steps in order, those in a row that can be one launch as one."""
-    items, most = items_of(device), _most(device)
-    run: list[tuple[Step, Body]] = []
+    """Yields steps in order, those in a row that can be one launch as one.
+
+    Groups of a launch have as many work-items as its first kernel whose work-items share something.
+    """
+    traits, most = device.traits, _most(device)
+    fixed = 1 if traits.is_cpu else 0
+    run: list[tuple[Step, str]] = []
     memories: set[tuple[int, int]] = set()
+    items = fixed
 
     def finished() -> Iterator[Step | Walk]:
-        taken, bodies = [step for step, _ in run], [body for _, body in run]
+        taken = [step for step, _ in run]
+        if len(taken) > 1:
+            size = items or min(ITEMS, traits.max_work_group_size)
+            found = (body_of(step.launch.plan, text, size) for step, text in run)
+            yield Walk(device, what, taken, [b for b in found if b is not None], spots, size)
+        else:
+            yield from taken
         run.clear()
         memories.clear()
-        yield from [Walk(device, what, taken, bodies, spots)] if len(taken) > 1 else taken
 
     for step in steps:
         kernel = step.launch.plan
-        body = body_of(kernel, source_of(kernel.template, kernel.code), items)
-        if body is None or step.draws:
+        text = source_of(kernel.template, kernel.code)
+        group = None if step.draws else group_of(kernel, text)
+        if group is None or (fixed and group > fixed):
             yield from finished()
             yield step
+            items = fixed
             continue
         keys = {spots(buffer).key for _, buffer in step.buffers}
         other = bool(run) and run[0][0].launch.plan.code.doubles != kernel.code.doubles
-        if other or len(memories | keys) > most or len({body, *(b for _, b in run)}) > _BODIES:
+        other = other or bool(group and items and group != items)
+        if other or len(memories | keys) > most or len({text, *(t for _, t in run)}) > _BODIES:
             yield from finished()
-        run.append((step, body))
+            items = fixed
+        items = items or group
+        run.append((step, text))
         memories |= keys
     yield from finished()
 
 
 def ready(device: Device, parts: Sequence[Step | Walk]) -> list[Step | Walk]:
-    """Builds launches; the steps of one that the compiler does not take are launched apart."""
+    """Builds launches; steps of one that the compiler or the device does not take are apart."""
+    walks = [part for part in parts if isinstance(part, Walk)]
     try:
         build_all([part.launch for part in parts])
     except (BuildError, DeviceError):
-        found: list[Step | Walk] = []
-        for part in parts:
-            found += part.steps if isinstance(part, Walk) else [part]
-        if len(found) == len(parts):
+        if not walks:
             raise
-        return ready(device, found)
-    return [*parts]
+        refused = walks
+    else:
+        refused = [walk for walk in walks if not walk.has_room()]
+    if not refused:
+        return [*parts]
+    found: list[Step | Walk] = []
+    for part in parts:
+        found += part.steps if isinstance(part, Walk) and part in refused else [part]
+    return ready(device, found)

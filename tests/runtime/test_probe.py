@@ -11,7 +11,7 @@ from support import equal, numbers
 
 import clprim as cp
 from clprim import ops
-from clprim.runtime import disk_cache, probe, query
+from clprim.runtime import disk_cache, probe, probe_walks, query
 from clprim.traits import DeviceTraits
 
 
@@ -344,3 +344,24 @@ def test_a_damaged_answer_is_asked_anew(device, own_cache, monkeypatch):
     probe.abilities.cache_clear()
     assert probe.abilities(device.cl) == found
     assert disk_cache.load(entry.stem) is not None
+
+
+FAULTS = {
+    "old lines": ("* x[l * groups]", "* (step == 7 ? y : x)[l * groups]"),
+    "no barrier": ("    barrier(CLK_LOCAL_MEM_FENCE);\n", ""),
+}
+
+
+@pytest.mark.parametrize("fault", [None, *FAULTS])
+def test_whoever_reads_what_was_written_before_walks_no_phases(device, monkeypatch, fault):
+    if not device.traits.walks:
+        pytest.skip("the device launches kernels apart")
+    text = probe_walks._TEXT
+    if fault is not None:
+        text = text.replace(*FAULTS[fault])
+        assert text != probe_walks._TEXT
+        monkeypatch.setattr(probe_walks, "_TEXT", text)
+    for items in (1, 64):
+        monkeypatch.setattr(probe_walks, "items_of", lambda queue, items=items: items)
+        right = fault is None or (fault == "no barrier" and items == 1)
+        assert probe_walks.walks(device.queue, calls=False) is right

@@ -135,24 +135,34 @@ class Body:
 
 
 @lru_cache(maxsize=1024)
-def _kind_of(text: str, items: int, given: int) -> bool | None:
-    """Whether a unit of a kernel is a work-item; None where the kernel can be no phase."""
+def _sizes_of(text: str) -> tuple[int, bool] | None:
+    """The work-items of its groups where it says so, else 0, and whether these share anything."""
     head = _KERNEL.search(text)
     if head is None or text.count("__kernel ") != 1 or _FOREIGN.search(text):
         return None
     size = _SIZE.search(head[0])
-    if size is not None and math.prod(map(int, size.groups())) == items:
-        return False
-    if not _APART.search(text):
-        return True
-    return False if given == items else None
+    items = 0 if size is None else math.prod(map(int, size.groups()))
+    return items, _APART.search(text) is not None
+
+
+def group_of(kernel: KernelPlan, text: str) -> int | None:
+    """Returns how many work-items the groups of a launch have in which a kernel is a phase.
+
+    0 where any number will do, as its work-items share nothing; None where it can be no phase.
+    """
+    found = _sizes_of(text)
+    if found is None:
+        return None
+    items, shared = found
+    return (items or math.prod(kernel.local_size)) if shared else 0
 
 
 def body_of(kernel: KernelPlan, text: str, items: int) -> Body | None:
     """Returns a kernel as a phase of a launch whose work-groups have so many work-items.
 
-    Kernels of groups of that size are, and those whose work-items share nothing. None where the
-    kernel can be no phase.
+    None where it can be no phase of that launch.
     """
-    of_items = _kind_of(text, items, math.prod(kernel.local_size))
-    return None if of_items is None else Body(text, kernel.code.parameters, of_items)
+    group, found = group_of(kernel, text), _sizes_of(text)
+    if found is None or group not in (0, items):
+        return None
+    return Body(text, kernel.code.parameters, items=found[0] != items and not group)

@@ -20,6 +20,10 @@ from clprim.traits import DeviceTraits
 ROW = 16
 #: Bound: words between counters, which lie in lines of their own.
 COUNTER = LINE // 4
+#: Work-items of a GPU's groups whose kernels share nothing.
+ITEMS = 256
+#: Groups of each unit of a GPU, which hide from one another how long memory takes.
+UNIT_GROUPS = 4
 # Tiles of a work-group in a phase of many units: the last one to end leaves a sixteenth idle.
 _TILES = 16
 

@@ -188,9 +188,10 @@ static void walk_body_0(
     const int x1_start = walk_words[17];
     const int x1_s0 = walk_words[18];
     // A unit for each work-item, or one after another for all of them.
-    for (uint walk_unit = walk_at + walk_item; walk_unit < walk_last; walk_unit += 256)
+    for (uint walk_unit = walk_at + walk_item; walk_unit < walk_last; walk_unit += 256) {
         walk_unit_0(y0_memory, x0_memory, x1_memory, n, rows, n0, run, y0_start, y0_s0, x0_start, x0_s0, x1_start, x1_s0, walk_row, walk_shared,
             walk_unit % walk_x, walk_unit / walk_x % walk_y, walk_unit / walk_x / walk_y, walk_item);
+    }
 }
 #pragma pop_macro("index_t")
 #pragma pop_macro("get_local_size")
@@ -304,9 +305,11 @@ static void walk_body_1(
     const int pieces = walk_words[9];
     const int shift = walk_words[10];
     // A unit for each work-item, or one after another for all of them.
-    for (uint walk_unit = walk_at; walk_unit < walk_last; walk_unit += 1)
+    for (uint walk_unit = walk_at; walk_unit < walk_last; walk_unit += 1) {
         walk_unit_1(keys_memory, counts_memory, lines, n, chunk, pieces, shift, walk_row, walk_shared,
             walk_unit % walk_x, walk_unit / walk_x % walk_y, walk_unit / walk_x / walk_y, walk_item);
+        barrier(CLK_LOCAL_MEM_FENCE);  // the next one writes what this one has read
+    }
 }
 #pragma pop_macro("index_t")
 #pragma pop_macro("one_of")
