@@ -342,9 +342,9 @@ def test_one_core_and_one_thread_hang_nowhere(device, how):
 
 
 def test_busy_processes_beside(device):
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(6)]
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(16)]
     try:
-        said, _ = begun(device).communicate(timeout=300)
+        said, _ = begun(device, launches=5).communicate(timeout=300)
     finally:
         for process in busy:
             process.kill()
@@ -359,3 +359,12 @@ def test_the_next_process_is_well_after_one_was_killed_in_a_launch(device):
     first.communicate(timeout=60)
     said, _ = begun(device, launches=3).communicate(timeout=300)
     assert said.split() == ["begun", "right"] * 3
+
+
+def test_replays_take_no_memory(device):
+    # Hours of it, and graphs by the thousand: `python tests/one_launch.py`.
+    from one_launch import growth
+
+    count, more = growth(device, seconds=0)
+    assert count >= 1800
+    assert more < 4 << 20
