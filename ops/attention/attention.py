@@ -17,6 +17,7 @@ from clprim.arrays.array import Array, new_dense, view_of
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.attention.fused import Drop, attend, attend_few, differentiate
 from clprim.ops.attention.problem import Problem
+from clprim.ops.attention.static import attention_of_static
 from clprim.ops.attention.weights import query_sums, weights, weights_gradient
 from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
@@ -45,6 +46,9 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
     *,
     return_stats: bool = False,
+    length: Any = None,
+    window: int | None = None,
+    softcap: float = 0.0,
 ) -> Array:
     """Returns softmax(query keyᵀ · scale + mask) value, as `torch.nn.functional` has it.
 
@@ -62,6 +66,12 @@ def scaled_dot_product_attention(
         scale: By default 1 / √E.
         enable_gqa: Whether several heads of queries may share one of keys and values.
         return_stats: Whether to return what the gradient needs as well.
+        length: Keys and values are a static cache, `KeyValueCache`, of which the first ``length``
+            are there: a number, or integers (1,) or (N,). Nothing is compiled anew as it grows.
+            Query i is at the place ``length`` − L + i, which ``is_causal`` counts from. Keys and
+            values may be of fewer bits than queries; there is no mask, dropout nor gradient.
+        window: With ``length`` and ``is_causal``, how many keys a query sees, its own the last one.
+        softcap: With ``length``, c of c · tanh(score / c), at which scores are capped; 0 is none.
 
     Returns:
         (…, heads, L, F), or a tuple of it, the logarithm of each query's sum (…, heads, L), and the
@@ -77,6 +87,12 @@ def scaled_dot_product_attention(
                 [2., 3.]]], dtype=float32)
     """
     arrays = (query, key, value)
+    if length is not None:
+        if attn_mask is not None or dropout_p or return_stats:
+            raise ShapeError(f"{_WHAT}: length= goes without attn_mask, dropout_p and return_stats")
+        return attention_of_static(arrays, length, is_causal, scale, enable_gqa, window, softcap)
+    if window is not None or softcap:
+        raise ShapeError(f"{_WHAT}: window= and softcap= need length=; see `cached_attention`")
     p = Problem(_WHAT, arrays, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     out = new_dense((*query.shape[:-1], value.shape[-1]), p.dtype)
     sums = new_dense(query.shape[:-1], p.wide)
@@ -98,7 +114,7 @@ def scaled_dot_product_attention(
 def _attend(p: Problem, out: Any, sums: Any, state: State | None) -> bool:
     """Computes the result and the logarithms of sums in one kernel, if the device has one."""
     plain = not (p.causal or p.dropout)
-    if plain and attend_few(p.query, p.key, p.value, p.mask, p.scale, out, sums):
+    if plain and attend_few(p.query, p.key, p.value, p.mask, (p.scale,), out, sums):
         return True
     key, value = (_as(a, p.wide) for a in (p.key, p.value))
     given = p.query, key, value, p.mask, p.causal, p.scale

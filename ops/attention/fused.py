@@ -55,10 +55,34 @@ def attend(
     return _ran(ATTENTION, inputs, _numbers(scale, drop), (out, sums), options)
 
 
-def attend_few(
-    query: Any, key: Any, value: Any, mask: Any, scale: float, out: Any, sums: Any
+def attend_static(
+    given: Sequence[Any],
+    lengths: Any,
+    causal: bool,
+    numbers: tuple[float, int, float],
+    out: Any,
+    sums: Any,
 ) -> bool:
-    """Likewise of few queries, keys and values as they are stored; see `plan_attention_few`."""
+    """Likewise of the first keys, as many as ``lengths`` say; a window and a cap are numbers."""
+    last = not causal or given[0].shape[-2] == 1
+    if last and attend_few(*given, lengths, numbers, out, sums):
+        return True
+    return _ran(ATTENTION, (*given, lengths), numbers, (out, sums), Causal(causal, 0))
+
+
+def attend_few(
+    query: Any,
+    key: Any,
+    value: Any,
+    mask: Any,
+    numbers: tuple[float, ...],
+    out: Any,
+    sums: Any,
+) -> bool:
+    """Likewise of few queries, keys and values as they are stored; see `plan_attention_few`.
+
+    ``mask`` may be lengths, which are integers, and numbers those of `attend_static`.
+    """
     device = current_device()
     one = query.ndim > 3 and query.shape[-2] == key.shape[-3] == 1
     if one and query.shape[-3] <= FEW:
@@ -79,7 +103,7 @@ def attend_few(
             new_dense((slices, *pair), sums.dtype),
         )
     inputs = (query, key, value) if mask is None else (query, key, value, mask)
-    if not _ran(FEW_QUERIES, inputs, _numbers(scale, None), results, slices):
+    if not _ran(FEW_QUERIES, inputs, numbers, results, slices):
         return False
     if slices > 1:
         most, total = results[1][..., :1], results[1][..., 1:]

@@ -36,9 +36,10 @@ class Problem:
         is_causal: bool,
         scale: Any,
         enable_gqa: bool,
+        any_keys: bool = False,
     ) -> None:
         query, key, value = arrays
-        batch, self.groups = _checked(what, query, key, value, enable_gqa)
+        batch, self.groups = _checked(what, query, key, value, enable_gqa, any_keys)
         self.dropout = real(what, "dropout_p", dropout_p)
         if not 0 <= self.dropout <= 1:
             raise ShapeError(f"{what}: dropout_p={dropout_p} is no probability: expected 0 to 1")
@@ -114,12 +115,13 @@ class Problem:
 
 
 def _checked(
-    what: str, query: Any, key: Any, value: Any, enable_gqa: bool
+    what: str, query: Any, key: Any, value: Any, enable_gqa: bool, any_keys: bool
 ) -> tuple[tuple[int, ...], int]:
     """Returns the dimensions before queries, heads among them, and how many share a key."""
     arrays = {"query": query, "key": key, "value": value}
     dtypes = {dtype_of(what, label, a) for label, a in arrays.items()}
-    if len(dtypes) != 1 or query.dtype.kind in "biu":
+    apart = len(dtypes) != 1 and not any_keys
+    if apart or any(d.kind in "biu" for d in dtypes):
         given = ", ".join(str(a.dtype) for a in arrays.values())
         raise DTypeError(f"{what}: query, key, value are {given}: expected one floating dtype")
     if not query.ndim == key.ndim == value.ndim >= 2:

@@ -85,7 +85,7 @@ def _rules(namespace: Mapping[str, Any]) -> dict[str, Rule]:
         partial(_attention, ops["scaled_dot_product_attention_backward"]),
         *("return_stats", "logsumexp state"),
         known=True,
-        when=lambda given: not given["dropout_p"],
+        when=lambda given: not given["dropout_p"] and given["length"] is None,
     )
     for name in _COMPOSED.split():
         found[name] = replace(found[name], twice=getattr(composed, name))

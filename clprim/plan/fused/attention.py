@@ -27,7 +27,8 @@ def plan_attention(what: Heads, traits: DeviceTraits) -> Plan | None:
     # more than four loops.
     queries, _, size, features = what.sizes.values()
     width = what.width(traits)
-    if not traits.is_cpu or not what.real or few_lanes(queries, width):
+    few = few_lanes(queries, width) and not what.cached
+    if not traits.is_cpu or not what.real or few:
         return None
     vectors = vectors_of(queries, width, VECTORS)
     lanes = width * vectors

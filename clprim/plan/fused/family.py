@@ -24,6 +24,8 @@ from clprim.plan.strides import Operand, dense_array
 
 _LARGE = replace(CPU, local_memory=256 << 10)
 _FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+# How many keys of a static cache are there, in every text.
+_LENGTHS = Operand((2, 1, 1, 1), (4, 0, 0, 0), 0, np.dtype(np.int32))
 
 
 def _apart(array: Operand) -> Operand:
@@ -32,7 +34,10 @@ def _apart(array: Operand) -> Operand:
 
 
 def _examples_attention() -> Iterator[Example[Heads]]:
-    """Causal, of heads in one dimension; masks of pairs, keys, queries; doubles that lie apart."""
+    """Causal, of heads in one dimension; masks of pairs, keys, queries; doubles that lie apart.
+
+    And a static cache of 16 bits, whose queries see some keys or all.
+    """
     x, sums = dense_array((2, 3, 50, 64)), dense_array((2, 3, 50, 1))
     whole = (2, 3, 50, 50)
     of_keys = replace(dense_array(whole, dtype=np.bool_), strides=(0, 0, 0, 1))
@@ -50,10 +55,14 @@ def _examples_attention() -> Iterator[Example[Heads]]:
     yield of("mask-of-queries", x, x, x, x, sums, of_queries)
     dense = dense_array(whole, dtype=np.bool_)
     yield of("double", apart, apart, apart, double, wide, dense, drop=16)
+    half = dense_array(x.shape, dtype=np.float16)
+    for name, causal in (("static-cache", True), ("static-cache-whole", False)):
+        arrays = {"q": x, "k": half, "v": half, "y": x, "sums": sums, "length": _LENGTHS}
+        yield Example(name, Heads(arrays, causal), _LARGE)
 
 
 def _examples_few() -> Iterator[Example[FewQueries]]:
-    """Whole; of slices, keys of 16 bits and a mask; doubles."""
+    """Whole; of slices, keys of 16 bits and a mask, or in a static cache; doubles."""
     for name, kind, keys, mask, slices in (
         ("plain", None, None, None, 1),
         ("keys-of-16-bits", None, np.float16, np.bool_, 4),
@@ -67,6 +76,9 @@ def _examples_few() -> Iterator[Example[FewQueries]]:
         if mask is not None:
             arrays["mask"] = dense_array((2, 3, 2, 50), dtype=mask)
         yield Example(name, FewQueries(arrays, slices=slices), _LARGE)
+        if slices > 1:
+            cached = {n: a for n, a in arrays.items() if n != "mask"} | {"length": _LENGTHS}
+            yield Example("static-cache", FewQueries(cached, slices=slices), _LARGE)
 
 
 def _examples_gradient() -> Iterator[Example[HeadGradients]]:

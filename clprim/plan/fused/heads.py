@@ -21,8 +21,8 @@ VECTORS = 3
 KEYS = 96
 # What head sizes are rounded up to: one kernel for many of them.
 ROOM = 64
-# Arrays of one number a row.
-_COLUMNS = ("sums", "delta")
+# Arrays of one number a row, or a head.
+_COLUMNS = ("sums", "delta", "length")
 
 
 #: The buffer of what weights are made from.
@@ -34,6 +34,9 @@ _DROPPING = (
     ("ulong", "seed"),
     ("ulong", "first_call"),
 )
+# Numbers of attention over a static cache: how many keys a query sees, its own the last one, and
+# at what scores are capped, 0 for not at all.
+_CACHED = (("long", "window"), ("", "softcap"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +50,8 @@ class AttentionCode(KernelCode):
     mask: str  # ``bool``, ``float`` or nothing
     mask_of_queries: bool  # Whether a mask's queries, which are lanes, lie side by side
     causal: bool  # Whether a query sees no later key
+    # Whether ``length`` says how many keys are there, of which the last are the queries' own
+    cached: bool = False
     dropout: bool
     width: int
     vectors: int  # Of queries; in the gradient, of keys
@@ -79,7 +84,7 @@ def vectors_of(lanes: int, width: int, most: int) -> int:
 class Heads:
     """One call of attention or of its gradients."""
 
-    # By name, queries the first, a mask and its gradient the last where there is one
+    # By name, queries the first, a mask and its gradient, or lengths, the last where there are any
     arrays: Mapping[str, Operand]
     causal: bool = False
     drop_rows: int = 0  # See `clprim.ops.attention`; 0 where no weights drop out
@@ -90,18 +95,24 @@ class Heads:
         return math.prod(self.arrays["q"].shape[:-2])
 
     @property
+    def cached(self) -> bool:
+        """Whether the keys that are there are counted by an array."""
+        return "length" in self.arrays
+
+    @property
     def sizes(self) -> dict[str, int]:
         """Queries and keys of a head, and elements of both and, if there are any, of values."""
         queries, size = self.arrays["q"].shape[-2:]
-        found = {"queries": queries, "keys": self.arrays["k"].shape[-2], "size": size}
+        keys = "capacity" if self.cached else "keys"
+        found = {"queries": queries, keys: self.arrays["k"].shape[-2], "size": size}
         v = self.arrays.get("v")
         return found if v is None else {**found, "features": v.shape[-1]}
 
     @property
     def pairs(self) -> int:
         """Pairs of queries and keys that see each other, of all heads."""
-        sizes = self.sizes
-        return self.heads * sizes["queries"] * sizes["keys"] // (2 if self.causal else 1)
+        queries, keys, *_ = self.sizes.values()
+        return self.heads * queries * keys // (2 if self.causal else 1)
 
     @property
     def value(self) -> AnyDType:
@@ -152,7 +163,7 @@ def head_loops(
     codes = []
     for n, (name, a) in enumerate(arrays.items()):
         step = along[n] if name == "mask" else inner[n]
-        as_value = a.dtype if name == "mask" and a.dtype.kind == "b" else wide
+        as_value = a.dtype if a.dtype.kind in "bi" else wide
         code = OperandCode.of(name, a.dtype, as_value, a.in_elements(step))
         codes.append(code)
         numbers[f"{name}_start"] = a.in_elements(space.offsets[n])
@@ -176,7 +187,7 @@ def head_kernel(
     """Returns a kernel of work-items, bytes and operations; None of heads in too many loops."""
     # What weights are made from, two numbers a query, is ``read`` or ``written`` in `ROWS`.
     value, sizes = stored_type(what.value).value, what.sizes
-    shared = _DROPPING if what.drop_rows else ()
+    shared = _CACHED if what.cached else _DROPPING if what.drop_rows else ()
     loops = head_loops(what.arrays, what.value, {**sizes, **more})
     if loops is None:
         return None
@@ -201,6 +212,7 @@ def head_kernel(
         mask="" if mask is None else "bool" if mask.dtype.kind == "b" else "float",
         mask_of_queries=mask is not None and mask.in_elements(mask.strides[-2]) == 1,
         causal=what.causal,
+        cached=what.cached,
         dropout=what.drop_rows > 0,
         query_room=room(sizes["size"]),
         value_room=room(sizes.get("features", 0)),

@@ -1,0 +1,204 @@
+"""Attention over keys and values in a static cache, of which an array says how many are there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array, new_dense, view_of
+from clprim.arrays.creation import asarray, zeros
+from clprim.dtypes import as_dtype
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.ops.attention.fused import attend_static
+from clprim.ops.attention.problem import Problem
+from clprim.ops.index.gather import check_index
+from clprim.ops.index.scatter import index_copy
+from clprim.ops.shared.arguments import dtype_of, is_array, real
+from clprim.ops.shared.dims import empty_like, whole
+from clprim.ops.shared.strings import kernel
+
+# Bound: a window that hides nothing, which added to a place is still an int.
+_ALL = 1 << 30
+
+
+class KeyValueCache:
+    """Memory for the keys and values of a text's tokens, of every layer, written as it grows.
+
+    Args:
+        layers: How many layers there are.
+        batch: How many texts.
+        heads: Heads of keys, of which several heads of queries may share one.
+        length: How many tokens there is room for.
+        size: Elements of a head.
+        dtype: Of storage: float32, or float16 or bfloat16, which take half the memory.
+
+    Attributes:
+        keys: (layers, batch, heads, length, size), zeros at first.
+        values: Likewise.
+
+    Raises:
+        ShapeError: A size below 1.
+        DTypeError: Another dtype.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> cache = ops.KeyValueCache(1, 1, 1, 8, 2, dtype="float32")
+        >>> k = cp.asarray(np.float32([[[[1, 2], [3, 4]]]]))
+        >>> keys, values = cache.write(0, k, k, 0)
+        >>> query = cp.zeros((1, 1, 1, 2))
+        >>> ops.scaled_dot_product_attention(query, keys, values, length=2).get()
+        array([[[[2., 3.]]]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        layers: int,
+        batch: int,
+        heads: int,
+        length: int,
+        size: int,
+        dtype: Any = "float16",
+    ) -> None:
+        what = "KeyValueCache"
+        given = {"layers": layers, "batch": batch, "heads": heads, "length": length, "size": size}
+        shape = tuple(whole(what, label, n, 1) for label, n in given.items())
+        kind = as_dtype(dtype)
+        if str(kind) not in ("float32", "float16", "bfloat16"):
+            raise DTypeError(f"{what}: dtype is {kind}, expected float32, float16 or bfloat16")
+        self.keys, self.values = zeros(shape, kind), zeros(shape, kind)
+
+    @classmethod
+    def over(cls, keys: Array, values: Array) -> KeyValueCache:
+        """Returns a cache of memory that is there, as a compiled function gets it as arguments."""
+        found = cls.__new__(cls)
+        found.keys, found.values = keys, values
+        return found
+
+    @property
+    def length(self) -> int:
+        """How many tokens there is room for."""
+        return int(self.keys.shape[-2])
+
+    def __getitem__(self, layer: int) -> tuple[Array, Array]:
+        """Returns keys and values of a layer, (batch, heads, length, size) each."""
+        return self.keys[layer], self.values[layer]
+
+    def write(self, layer: int, key: Any, value: Any, position: Any) -> tuple[Array, Array]:
+        """Writes keys and values of some tokens, and returns all of the layer.
+
+        Args:
+            layer: Which one.
+            key: (batch, heads, L, size), of a floating dtype.
+            value: Likewise.
+            position: Of the first token, a number or an array of one integer, or of every token,
+                integers (L,). What is behind the last place is not written.
+        """
+        what = "KeyValueCache.write"
+        keys, values = found = self[layer]
+        for label, array in {"key": key, "value": value}.items():
+            if dtype_of(what, label, array).kind in "biu":
+                raise DTypeError(f"{what}: {label} is {array.dtype}, expected a floating dtype")
+            expected = (*keys.shape[:2], key.shape[-2] if key.ndim else 1, keys.shape[-1])
+            if array.shape != expected:
+                raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {expected}")
+        count = key.shape[-2]
+        places = _whole_numbers(what, "position", position)
+        if places.shape not in ((1,), (count,)):
+            raise ShapeError(f"{what}: position has shape {places.shape}, expected ({count},)")
+        if places.shape != (count,):
+            places = _places(places, shape=(count,))
+        for there, new in ((keys, key), (values, value)):
+            index_copy(there, 2, places, _stored(new, there.dtype), out=there)
+        return found
+
+
+def _stored(array: Any, dtype: Any) -> Any:
+    return array if array.dtype == dtype else kernel("y0 = x0;", "copy", dtype)(array)
+
+
+_places = kernel("y0 = x0 + index;", "places", np.int32)
+
+
+def _whole_numbers(what: str, label: str, given: Any) -> Any:
+    """An array of integers, or a number as one, which a kernel reads where it runs."""
+    if not is_array(given):
+        return asarray(np.int32([whole(what, label, given, 0)]))
+    check_index(what, label, given)
+    return given.reshape((1,)) if given.ndim == 0 else given
+
+
+def attention_of_static(
+    arrays: tuple[Any, Any, Any],
+    length: Any,
+    is_causal: bool,
+    scale: Any,
+    enable_gqa: bool,
+    window: Any,
+    softcap: Any,
+) -> Array:
+    """Computes `scaled_dot_product_attention` over the first ``length`` keys."""
+    what = "scaled_dot_product_attention"
+    query, key, value = arrays
+    cap = real(what, "softcap", softcap)
+    if not 0 <= cap < float("inf"):
+        raise DefinitionError(f"{what}: softcap={softcap}: expected a number of at least 0")
+    for label, array in {"key": key, "value": value}.items():
+        if dtype_of(what, label, array).kind in "biu":
+            raise DTypeError(f"{what}: {label} is {array.dtype}, expected a floating dtype")
+    if getattr(query, "ndim", 0) != 4:
+        raise ShapeError(f"{what}: length= needs a query of shape (N, heads, L, E)")
+    if window is not None and not is_causal:
+        raise DefinitionError(f"{what}: window={quoted(window)} needs is_causal=True")
+    seen = _ALL if window is None else min(_ALL, whole(what, "window", window, 1))
+    p = Problem(what, arrays, None, 0.0, False, scale, enable_gqa, any_keys=True)
+    lengths = _whole_numbers(what, "length", length)
+    if lengths.shape not in ((1,), query.shape[:1]):
+        raise ShapeError(
+            f"{what}: length has shape {lengths.shape}, expected (1,) or {query.shape[:1]}"
+        )
+    step = (0,) if lengths.size == 1 else lengths.strides
+    out = empty_like(query, (*query.shape[:-1], value.shape[-1]), p.dtype)
+    if not out.size:
+        return out
+    if not p.full[-1]:
+        out.fill(0)
+        return out
+    sums = new_dense(query.shape[:-1], p.wide)
+    column = view_of(sums, (*sums.shape, 1), (*sums.strides, 0), sums.offset)
+    counts = view_of(lengths, query.shape[:1], step, lengths.offset)
+    ones, none = (1,) * (p.query.ndim - 1), (0,) * (p.query.ndim - 1)
+    each = view_of(counts, (*counts.shape, *ones), (*step, *none), counts.offset)
+    numbers = p.scale, seen, cap
+    given = p.query, p.key, p.value
+    if attend_static(given, each, bool(is_causal), numbers, p.split(out), p.split(column)):
+        return out
+    return _composed(p, arrays, counts, bool(is_causal), numbers, enable_gqa)
+
+
+_from_the_end = kernel("y0 = x0 - w0;", "past", np.int32)
+
+
+def _composed(
+    p: Problem,
+    arrays: tuple[Any, Any, Any],
+    counts: Any,
+    causal: bool,
+    numbers: tuple[float, int, float],
+    enable_gqa: bool,
+) -> Array:
+    """Likewise with a mask, where a device has no kernel for it."""
+    from clprim import ops  # after what this is a part of
+
+    query, key, value = arrays
+    key, value = (_stored(a, p.dtype) for a in (key, value))
+    scale, seen, cap = numbers
+    past = _from_the_end(counts, query.shape[-2])
+    window = (seen - 1, -1) if causal and seen < _ALL else (-1, -1)
+    found = ops.cached_attention(
+        query, key, value, scale=scale, softcap=cap, is_causal=causal,
+        past=past, lengths=counts, window=window, enable_gqa=enable_gqa,
+    )  # fmt: skip
+    assert not isinstance(found, tuple)  # no scores were asked for
+    return found
