@@ -19,6 +19,9 @@ from clprim.errors import DefinitionError, quoted
 _CONVOLUTION_ERROR = 5e-6
 #: How a compiled function may launch its kernels: as costs say, as few launches as can be, apart.
 LAUNCHES = ("auto", "one", "each")
+#: How exact products of float32 are, in PyTorch's words.
+PRECISIONS = ("highest", "high", "medium")
+_WORDS = {"launches": LAUNCHES, "matmul_precision": PRECISIONS}
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Options:
     convolution_error: float = _CONVOLUTION_ERROR
     tune: bool = False
     launches: str = "auto"
+    matmul_precision: str = "highest"
 
 
 _process: Options | None = None
@@ -57,6 +61,11 @@ class options:  # noqa: N801 # a statement, as `with cp.options(...)`, as contex
         launches: How compiled functions launch: ``"one"`` kernel for as many of a graph's as can
             be one, ``"each"`` by itself; ``"auto"`` is ``"each"`` so far. The environment variable
             ``CLPRIM_LAUNCHES`` sets it for a process.
+        matmul_precision: How exact products of float32 in matrix products and convolutions are, in
+            PyTorch's words: ``"highest"``, with float32's own error; ``"high"`` admits factors of
+            11 bits (TF32, or three products of bfloat16), ``"medium"`` of 8 (bfloat16), both with
+            sums in float32. A device that gains nothing computes float32. The environment variable
+            ``CLPRIM_MATMUL_PRECISION`` sets it for a process.
 
     Raises:
         DefinitionError: An option that there is not, or a value that it cannot have.
@@ -104,12 +113,12 @@ class options:  # noqa: N801 # a statement, as `with cp.options(...)`, as contex
         self._token = None
 
 
-def launches_of(where: str, value: Any) -> str:
-    """Returns how a compiled function launches, as somebody says who is named."""
-    if isinstance(value, str) and value in LAUNCHES:
+def word_of(where: str, name: str, value: Any) -> str:
+    """Returns the word that an option is set to by somebody who is named."""
+    if isinstance(value, str) and value in _WORDS[name]:
         return value
-    listed = ", ".join(map(repr, LAUNCHES))
-    raise DefinitionError(f"{where}: launches={quoted(value)}: expected one of {listed}")
+    listed = ", ".join(map(repr, _WORDS[name]))
+    raise DefinitionError(f"{where}: {name}={quoted(value)}: expected one of {listed}")
 
 
 def _read_environment() -> Options:
@@ -128,7 +137,7 @@ def _value(name: str, text: str) -> Any:
     """Returns what an environment variable says."""
     if name == "tune":
         return {"0": False, "1": True}.get(text, text)
-    if name == "launches":
+    if name in _WORDS:
         return text
     try:
         return float(text)
@@ -146,8 +155,8 @@ def _checked(name: str, value: Any, where: str) -> Any:
             return value
         expected = "1 or 0" if where.startswith("CLPRIM") else "True or False"
         raise DefinitionError(f"{where}: tune={quoted(value)}: expected {expected}")
-    if name == "launches":
-        return launches_of(where, value)
+    if name in _WORDS:
+        return word_of(where, name, value)
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not (is_number and value >= 0):
         raise DefinitionError(f"{where}: {name}={quoted(value)}: expected a number of at least 0")

@@ -109,3 +109,15 @@ def test_tuning_is_on_or_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLPRIM_TUNE", "on")
     with pytest.raises(cp.DefinitionError, match="CLPRIM_TUNE: tune='on': expected 1 or 0"):
         current_options()
+
+
+def test_precision_is_one_of_pytorchs_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Options().matmul_precision == "highest"
+    with cp.options(matmul_precision="high"):
+        assert current_options() == Options(matmul_precision="high")
+    for wrong in ("low", "HIGH", None, 1, b"high"):
+        with pytest.raises(cp.DefinitionError, match=r"matmul_precision=.*: expected one of 'high"):
+            cp.options(matmul_precision=wrong)
+    monkeypatch.setattr(sys.modules["clprim.options"], "_process", None)
+    monkeypatch.setenv("CLPRIM_MATMUL_PRECISION", "medium")
+    assert current_options().matmul_precision == "medium"

@@ -18,7 +18,7 @@ from clprim.gradients.arguments import is_floating
 from clprim.graph.backward import Walk, differentiated
 from clprim.graph.jit import Function
 from clprim.graph.signature import mapped
-from clprim.options import launches_of
+from clprim.options import word_of
 from clprim.plan.strides import elements_of
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime import tracing
@@ -222,4 +222,5 @@ def value_and_grad(
         raise DefinitionError(
             f"value_and_grad: memory={quoted(memory)}: expected a number of bytes, or None"
         )
-    return Gradient(function, wrt, memory, launches_of("value_and_grad", launches))
+    launches = word_of("value_and_grad", "launches", launches)
+    return Gradient(function, wrt, memory, launches)

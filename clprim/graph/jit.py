@@ -20,8 +20,8 @@ from clprim.graph.graph import Graph, Node, buffer_of
 from clprim.graph.signature import Arguments, described, mapped
 from clprim.graph.split import Split
 from clprim.graph.trace import Trace, traced
-from clprim.options import launches_of
 from clprim.options import options as setting
+from clprim.options import word_of
 from clprim.plan.strides import elements_of
 from clprim.runtime import tracing
 from clprim.runtime.device import Device, current_device
@@ -305,7 +305,7 @@ def jit(
     if isinstance(constants, str):
         constants = (constants,)
     fallback = flag("jit", "fallback", fallback)
-    launches = launches_of("jit", launches)
+    launches = word_of("jit", "launches", launches)
     if function is None:
         return lambda found: Function(found, constants, fallback, launches)
     return Function(function, constants, fallback, launches)

@@ -19,7 +19,7 @@ from clprim.errors import ClprimError, DefinitionError, quoted
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, planned
 from clprim.graph.passes.simplify.constant_folding import weight_packing
 from clprim.graph.store import contents_of, fill
-from clprim.options import launches_of
+from clprim.options import word_of
 from clprim.plan.strides import Operand
 from clprim.runtime.device import Device, current_device
 
@@ -134,7 +134,7 @@ def _read(raw: bytes) -> Graph:
     outputs = tuple(_operand(o, buffers) for o in told["outputs"])
     if any(buffer_of(o) not in known for o in outputs):
         raise DefinitionError("a result that nobody has written")
-    launches = launches_of("a graph", told.get("launches", "auto"))
+    launches = word_of("a graph", "launches", told.get("launches", "auto"))
     graph = Graph(str(told["what"]), inputs, tuple(nodes), outputs, launches=launches)
     return weight_packing(graph, device)
 

@@ -176,7 +176,14 @@ def contract(
             scalars,
             outs,
             options,
-            (key, scaled, chosen.convolution_error, chosen.tune, kept is not _NOTHING),
+            (
+                key,
+                scaled,
+                chosen.convolution_error,
+                chosen.matmul_precision,
+                chosen.tune,
+                kept is not _NOTHING,
+            ),
             kept,
         )[0]
     except DTypeError as error:

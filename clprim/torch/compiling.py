@@ -10,7 +10,7 @@ import torch
 from torch import fx
 
 from clprim.errors import DefinitionError, DeviceError, quoted
-from clprim.options import launches_of
+from clprim.options import word_of
 from clprim.torch import private
 from clprim.torch.generators import DeviceGenerator
 from clprim.torch.tensors import on_device
@@ -85,7 +85,7 @@ def _chosen(mode: str | None, options: Mapping[str, Any] | None) -> dict[str, An
             right = isinstance(value, (int, float)) and not isinstance(value, bool)
             right = right and 0 <= value <= 1
         elif name == "launches":
-            right = launches_of("torch.compile", value) == value
+            right = word_of("torch.compile", "launches", value) == value
         else:
             right = name in found and isinstance(value, bool)
         if not right:

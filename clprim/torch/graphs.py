@@ -28,6 +28,7 @@ from clprim.runtime import tracing
 from clprim.runtime.device import Device, current_device, on
 from clprim.torch import private
 from clprim.torch.numbers import run_on
+from clprim.torch.precision import precise
 from clprim.torch.tensors import adopt, array_of, elsewhere, kind_of, placement
 from clprim.torch.weights import Weights
 
@@ -285,7 +286,7 @@ class Graphs:
             found = self._known.get(whole)
             if found is None:
                 how = self.weights, self._free, self._bare
-                made = Recorded(current_device(), self.what, function, tensors, *how)
+                made = precise(Recorded)(current_device(), self.what, function, tensors, *how)
                 found = self._known.keep(whole, made)
                 if self.weights.uncounted:
                     self._tell(UNCOUNTED)
@@ -295,6 +296,7 @@ class Graphs:
 def _signature(tensors: Sequence[torch.Tensor], key: Hashable) -> Hashable | None:
     """Returns what tells the tensors of two calls apart; None where memory overlaps in part."""
     found: list[Any] = [current_device().index, current_options(), key]
+    found.append(torch.get_float32_matmul_precision())
     memories: list[Any] = []
     for tensor in tensors:
         try:

@@ -144,6 +144,7 @@ def _stored(transposed: bool, what: str, request: Request, target: Target) -> Co
         shuffle=shuffle,
         prologue=_read(what, target, told, found, first, x, value),
         error=current_options().convolution_error,
+        precision=current_options().matmul_precision,
         kept="w" in request.kept,
     )
     problems = (problem,) if result.size else ()
@@ -219,6 +220,7 @@ def _gradient(to_input: bool, what: str, request: Request, target: Target) -> Co
         epilogue=Epilogue(beta=bool(beta)),
         shuffle=shuffle,
         error=current_options().convolution_error,
+        precision=current_options().matmul_precision,
         kept=not to_input or "w" in request.kept,
     )
     return Contracted(CONVOLUTIONS, (problem,) if result.size else (), result, told.algorithm)

@@ -27,6 +27,7 @@ from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, dtype_of, is_array
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.ops.shared.sums import SUM
+from clprim.options import current_options
 from clprim.plan.epilogue import Epilogue, Read
 from clprim.plan.product.family import PRODUCTS
 from clprim.plan.product.problem import Contraction, Digits, Gathered, Output, Packed
@@ -387,6 +388,7 @@ def _products(
                 packed=Packed(*second, output[packs][-1], depth[1]),
                 y=results["y0"],
                 epilogue=epilogue.placed(partial(_of_name, results)),
+                precision=current_options().matmul_precision,
             )
         )
     return tuple(products)

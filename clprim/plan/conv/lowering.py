@@ -23,7 +23,7 @@ def contractions(p: Convolution) -> Sequence[Contraction]:
         found = _input_phases(p)
     else:
         found = [_forward(p) if p.direction == "forward" else _weight_gradient(p)]
-    return [replace(contraction, error=p.error, kept=p.kept) for contraction in found]
+    return [replace(c, error=p.error, precision=p.precision, kept=p.kept) for c in found]
 
 
 def forward(p: Convolution) -> Contraction:

@@ -77,6 +77,7 @@ class Convolution:
     # Relative root mean square error that the algorithm may have, of random numbers; 0 for sums of
     # products only
     error: float = 0.0
+    precision: str = "highest"  # Of products of float32: ``highest``, ``high`` or ``medium``
     kept: bool = True  # Whether the weight stays what it is, and what kernels make of it once
 
     def __str__(self) -> str:

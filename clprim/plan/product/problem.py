@@ -118,6 +118,8 @@ class Contraction:
     # Relative root mean square error that the algorithm may have, of random numbers; 0 for sums of
     # products only
     error: float = 0.0
+    # How exact products of float32 are: ``highest``, ``high`` or ``medium``, as in `clprim.options`
+    precision: str = "highest"
     # Whether the packed operand stays what it is, and what kernels make of it once
     kept: bool = True
 

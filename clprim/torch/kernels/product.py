@@ -18,11 +18,13 @@ from clprim.ops.shared.sums import products
 from clprim.torch import dispatcher
 from clprim.torch.agreeing import family
 from clprim.torch.layout import contiguous, format_of
+from clprim.torch.precision import precise
 from clprim.torch.table import kernel
 from clprim.torch.tensors import numpy_dtype
 
 
 @kernel("mm", "bmm")
+@precise
 def _mm(a: Array, b: Array) -> Any:
     _check_matrices(a, b)
     return _wrapped(ops.matmul(a, b), a)
@@ -45,6 +47,7 @@ def _sizes(a: Array) -> str:
 
 
 @kernel("_grouped_mm")
+@precise
 def _grouped_mm(
     a: Array,
     b: Array,
@@ -92,11 +95,13 @@ def _grouped_mm(
 
 
 @kernel("mv")
+@precise
 def _mv(a: Array, b: Array) -> Any:
     return _wrapped(ops.matmul(a, b), a) if a.size else zeros((a.shape[0],), a.dtype)
 
 
 @kernel("dot", "vdot")
+@precise
 def _dot(a: Array, b: Array) -> Any:
     if a.shape != b.shape:
         raise RuntimeError(
@@ -107,6 +112,7 @@ def _dot(a: Array, b: Array) -> Any:
 
 
 @kernel("addmm")
+@precise
 def _addmm(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> Any:
     if beta == 1 and alpha == 1 and old.ndim == 1 and a.ndim == 2:
         columns = b.shape[-1]
@@ -119,6 +125,7 @@ def _addmm(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> 
 @family("wrapped")
 def _added(operator: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(operator)
+    @precise
     def run(a: Array, **values: Any) -> Any:
         try:
             return _wrapped(operator(a=a, **values), a)
@@ -156,6 +163,7 @@ def _settings(a: Any) -> dict[str, Any]:
 
 
 @kernel("convolution_overrideable", lies=format_of(0), named=True)
+@precise
 def _convolution(a: Any) -> Any:
     x, options, name = a.input, _settings(a), "conv{}d"
     if a.transposed:
@@ -184,6 +192,7 @@ _GRADIENTS = (format_of(0), contiguous, contiguous)
 
 
 @kernel("convolution_backward_overrideable", lies=_GRADIENTS, named=True)
+@precise
 def _convolution_backward(a: Any) -> Any:
     x, w, grad, mask = a.input, a.weight, a.grad_output, a.output_mask
     options = _settings(a)
