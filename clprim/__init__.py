@@ -189,6 +189,8 @@ if not TYPE_CHECKING:  # a type checker would take it for leave to use any name
             return found
         if name == "ops":
             return _operators()
+        if name == "llm":
+            return importlib.import_module("clprim.llm")
         if name in _COMPUTATIONS:
             module = importlib.import_module(f"clprim.graph.{_COMPUTATIONS[name]}")
             globals()[name] = found = getattr(module, name)

@@ -16,6 +16,7 @@ from clprim.plan.grouped.family import GROUPS
 from clprim.plan.index.family import LINES, PIECES
 from clprim.plan.pointwise.family import POINTWISE
 from clprim.plan.product.family import PRODUCTS
+from clprim.plan.quantized.family import CODED
 from clprim.plan.reduction.family import REDUCTIONS
 from clprim.plan.scan.family import SCANS
 from clprim.plan.sort.family import ORDERS
@@ -26,6 +27,7 @@ FAMILIES: tuple[Family[Any], ...] = (
     CONVOLUTIONS,
     WINDOWS,
     PRODUCTS,
+    CODED,
     REDUCTIONS,
     POINTWISE,
     GROUPS,

@@ -14,15 +14,18 @@ from clprim.language.epilogue_snippet import define_epilogue
 from clprim.ops.conv.forward import conv2d
 from clprim.ops.conv.gradient import conv2d_input, conv2d_weight
 from clprim.ops.conv.settings import Settings
+from clprim.ops.product.coded import CodedOptions
 from clprim.ops.product.matmul import matmul
 from clprim.ops.shape.pixels import space_to_depth
 from clprim.ops.shared.epilogue import append
 from clprim.ops.shared.sums import SUM
 from clprim.plan.epilogue import is_position
 from clprim.plan.product.family import PRODUCTS
+from clprim.plan.quantized.family import CODED
 from clprim.plan.strides import dense_strides, memory_order
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.product import ContractionPrimitive
+from clprim.primitives.quantized_weight import decode
 from clprim.runtime.device import current_device
 
 Gradients = Sequence[Array | None]
@@ -72,6 +75,8 @@ def _of_contraction(call: Call) -> Gradients:
         raise DefinitionError("its epilogue has no gradient here; run it behind the operator")
     if node.numbers[0]:
         call.add(node.writes[0], _SCALE(grad, node.numbers[0]))
+    if node.problem.family is CODED:
+        return _of_coded(call, grad)
     if node.problem.family is PRODUCTS:
         return _of_product(call, grad)
     direction = node.problem.problems[0].direction
@@ -129,6 +134,18 @@ def _of_product(call: Call, grad: Array) -> Gradients:
         found[second] = _summed(made, shape_b, 1 if column else None)
     if options.bias:
         found[2] = bias
+    return found
+
+
+def _of_coded(call: Call, grad: Array) -> Gradients:
+    """The quantised weight is decoded for it, and has no gradient itself."""
+    told: CodedOptions = call.node.options
+    found: list[Array | None] = [None] * len(call.wanted)
+    if call.wanted[0]:
+        weight = decode(call.read(1), told.coding, (told.outputs, told.depth))
+        found[0] = matmul(grad, weight.astype(grad.dtype))
+    if told.bias and call.wanted[2]:
+        found[2] = SUM(grad, axis=tuple(range(grad.ndim - 1)))
     return found
 
 

@@ -18,6 +18,7 @@ from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of, is_array, number
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
+from clprim.primitives.quantized_weight import QuantizedWeight, rows_of
 
 
 @operator(
@@ -39,7 +40,8 @@ def embedding(
     Args:
         indices: Of integers. A negative one counts from the end; one that is still out of bounds
             gives zeros.
-        weight: (V, …), a row for each number.
+        weight: (V, …), a row for each number; or what `quantize_weight` made of (V, K), whose
+            rows are float32.
         padding_idx: A row that takes no part in training: it is read as any other, and
             `embedding_backward` gives it no gradient.
         max_norm: The rows that are read are brought to this norm first, *in the table*, where
@@ -59,6 +61,10 @@ def embedding(
                [1., 2.]], dtype=float32)
     """
     what = "embedding"
+    if isinstance(weight, QuantizedWeight):
+        if (padding_idx, max_norm) != (None, None):
+            raise DefinitionError(f"{what}: padding_idx= and max_norm= beside a quantised weight")
+        return _decoded(what, indices, weight, out)
     dtype_of(what, "weight", weight)
     check_index(what, "indices", indices)
     _row(what, weight, indices.size > 0)
@@ -73,6 +79,16 @@ def embedding(
         bounded = renorm(index_select(weight, 0, lines), norm_type, 0, max_norm)
         index_copy(weight, 0, lines, bounded, out=weight)
     return _looked_up(indices, weight, out=out)
+
+
+def _decoded(what: str, indices: Any, weight: QuantizedWeight, out: Any) -> Array:
+    """Rows of a quantised table."""
+    check_index(what, "indices", indices)
+    rows, depth = weight.shape
+    spread = view_of(indices, (*indices.shape, 1), (*indices.strides, 0), indices.offset)
+    text = WRAPPED.format(c="row", i="x1", n=rows)
+    text += f"bool inside = row >= 0 && row < {rows}; row = inside ? row : 0;"
+    return rows_of(weight, text, (spread,), shape=(*indices.shape, depth), out=out)
 
 
 @repeatable

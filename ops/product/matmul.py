@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from clprim.arrays.array import Array, view_of
 from clprim.call.forms import register_form
 from clprim.call.packed import matrix_of
 from clprim.call.primitive import Request, Target
-from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, quoted
 from clprim.ops.product.arguments import (
     check_bias,
@@ -23,21 +20,20 @@ from clprim.ops.product.arguments import (
     span,
     split_bias,
 )
+from clprim.ops.product.coded import coded_product
+from clprim.ops.product.lowering import expand, products, shapes, squeeze
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, dtype_of, is_array
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.ops.shared.sums import SUM
-from clprim.options import current_options
-from clprim.plan.epilogue import Epilogue, Read
+from clprim.plan.epilogue import Read
 from clprim.plan.product.family import PRODUCTS
-from clprim.plan.product.problem import Contraction, Digits, Gathered, Output, Packed
 from clprim.plan.strides import (
     Operand,
-    broadcast_shapes,
-    broadcast_strides,
     dense_strides,
 )
 from clprim.primitives.product import Contracted, ContractionPrimitive, contract
+from clprim.primitives.quantized_weight import QuantizedWeight
 from clprim.runtime.device import current_device
 
 
@@ -69,7 +65,8 @@ def matmul(
 
     Args:
         a: (…, M, K), of any strides; (K,) is a row.
-        b: (…, K, N), or what `pack_weight` made of it; (K,) is a column.
+        b: (…, K, N), or what `pack_weight` made of it; (K,) is a column. With ``transpose_b=True``
+            also a quantised weight, see `quantize_weight`.
         transpose_a: Whether the last two dimensions of ``a`` are swapped.
         transpose_b: Likewise of ``b``.
         bias: (N,), added to every row.
@@ -100,6 +97,11 @@ def matmul(
         array([[ 5., 14.],
                [14., 50.]], dtype=float32)
     """
+    if isinstance(b, QuantizedWeight):
+        if transpose_a or not transpose_b:
+            flags = f"transpose_a={transpose_a}, transpose_b={transpose_b}"
+            raise ShapeError(f"matmul: {flags} beside a quantised weight; expected False, True")
+        return _quantised("matmul", a, b, bias, epilogue, epilogue_args, out, beta, algorithm)
     arrays, numbers = split_arguments(epilogue_args)
     extras = arrays if bias is None else (bias, *arrays)
     # The larger operand is gathered where it lies, the smaller one packed; a packed one stays.
@@ -109,6 +111,30 @@ def matmul(
     gathered, packed = (b, a) if swap else (a, b)
     return contract(
         _product, gathered, packed, extras, options, options, out=out, beta=beta, numbers=numbers
+    )
+
+
+def _quantised(
+    what: str,
+    x: Any,
+    w: QuantizedWeight,
+    *told: Any,
+) -> Array:
+    """A product with a quantised weight, or with what is decoded of it."""
+    found = coded_product(what, x, w, *told)
+    if found is not None:
+        return found
+    bias, epilogue, epilogue_args, out, beta, algorithm = told
+    return matmul(
+        x,
+        w.dequantize(x.dtype),
+        transpose_b=True,
+        bias=bias,
+        epilogue=epilogue,
+        epilogue_args=epilogue_args,
+        out=out,
+        beta=beta,
+        algorithm=algorithm,
     )
 
 
@@ -138,9 +164,9 @@ def _lower(request: Request, target: Target) -> Contracted:
     out = request.outs[0] if request.outs else None
     PRODUCTS.check(what, options.algorithm)
     check_operands(what, target, a=a, b=b)
-    left, right, shape = _shapes(what, a, b, options.transpose_a, options.transpose_b)
+    left, right, shape = shapes(what, a, b, options.transpose_a, options.transpose_b)
     dtype, value = product_dtypes(what, target, a.dtype, b.dtype)
-    final = _squeeze(shape, a.ndim, b.ndim)
+    final = squeeze(shape, a.ndim, b.ndim)
     if bias is not None:
         check_bias(what, target, bias, value, right.shape[-1])
     read = check_epilogue(what, target, options.epilogue, (*extras, *numbers), final, value)
@@ -148,7 +174,7 @@ def _lower(request: Request, target: Target) -> Contracted:
     check_result(what, out, target, final, dtype, inputs=(a, b), extras=read_there, beta=beta)
     y = out or Operand(final, dense_strides(final, dtype.itemsize, range(len(final))), 0, dtype)
     places = [
-        Read(r.name, _expand(r.operand, final, shape, a.ndim, b.ndim))
+        Read(r.name, expand(r.operand, final, shape, a.ndim, b.ndim))
         for r in (Read("y0", y), *read.arrays)
     ]
     if bias is not None:
@@ -157,8 +183,8 @@ def _lower(request: Request, target: Target) -> Contracted:
     if not math.prod(shape):
         return Contracted(PRODUCTS, (), y)
     sizes = span(a), span(b)
-    products = _products(left, right, shape, places[0], stored, value, sizes, swap=swap)
-    return Contracted(PRODUCTS, products, y, options.algorithm)
+    made = products(left, right, shape, places[0], stored, value, sizes, swap=swap)
+    return Contracted(PRODUCTS, made, y, options.algorithm)
 
 
 _product = ContractionPrimitive("matmul", _names, _lower, "matmul")
@@ -181,7 +207,7 @@ def linear(
 
     Args:
         x: (…, K).
-        w: (N, K), or what `pack_weight` made of it.
+        w: (N, K), or what `pack_weight` or `quantize_weight` made of it.
         bias: (N,).
         epilogue: As in `matmul`.
         epilogue_args: As in `matmul`.
@@ -199,6 +225,8 @@ def linear(
         >>> ops.linear(cp.full((1, 2), 1.0), w, cp.full((3,), 1.0)).get()
         array([[ 4.,  8., 12.]], dtype=float32)
     """
+    if isinstance(w, QuantizedWeight):
+        return _quantised("linear", x, w, bias, epilogue, epilogue_args, out, beta, algorithm)
     matrix = matrix_of(w)
     for label, array in (("x", x), ("w", matrix)):
         dtype_of("linear", label, array)
@@ -275,184 +303,3 @@ def _flat(array: Any) -> Array:
     """(…, K) as a matrix."""
     whole = view_of(array, array.shape, array.strides, array.offset)
     return whole if array.ndim == 2 else whole.reshape(-1, array.shape[-1])
-
-
-def _shapes(
-    what: str, a: Operand, b: Operand, transpose_a: bool, transpose_b: bool
-) -> tuple[Operand, Operand, tuple[int, ...]]:
-    """Returns both operands as (…, M, K) and (…, K, N), and the shape (…, M, N)."""
-    if not a.shape or not b.shape:
-        raise ShapeError(f"{what}: a {a.shape} and b {b.shape}: expected at least 1 dimension")
-    left = _matrix(a, transpose_a, row=True)
-    right = _matrix(b, transpose_b, row=False)
-    if left.shape[-1] != right.shape[-2]:
-        flags = f"transpose_a={transpose_a}, transpose_b={transpose_b}"
-        raise ShapeError(
-            f"{what}: a {a.shape} and b {b.shape} with {flags}: {left.shape[-1]} columns meet "
-            f"{right.shape[-2]} rows"
-        )
-    try:
-        batch = broadcast_shapes(what, [left.shape[:-2], right.shape[:-2]])
-    except ShapeError:
-        raise ShapeError(
-            f"{what}: the batches of a {a.shape} and b {b.shape} do not broadcast together"
-        ) from None
-    return left, right, (*batch, left.shape[-2], right.shape[-1])
-
-
-def _matrix(operand: Operand, transpose: bool, *, row: bool) -> Operand:
-    shape, strides = operand.shape, operand.strides
-    if len(shape) == 1:
-        at = 0 if row else 1
-        shape = (*shape[:at], 1, *shape[at:])
-        strides = (*strides[:at], 0, *strides[at:])
-    elif transpose:
-        shape = (*shape[:-2], shape[-1], shape[-2])
-        strides = (*strides[:-2], strides[-1], strides[-2])
-    return Operand(shape, strides, operand.offset, operand.dtype)
-
-
-def _squeeze(shape: tuple[int, ...], a: int, b: int) -> tuple[int, ...]:
-    """The shape of the result where an operand had one dimension."""
-    kept = shape[:-2]
-    kept += () if a == 1 else (shape[-2],)
-    return kept if b == 1 else (*kept, shape[-1])
-
-
-def _expand(
-    operand: Operand, final: tuple[int, ...], shape: tuple[int, ...], a: int, b: int
-) -> Operand:
-    """An array that broadcasts to the squeezed result, as one over (…, M, N)."""
-    strides = list(broadcast_strides(operand, final))
-    batch = len(shape) - 2
-    if a == 1:
-        strides.insert(batch, 0)
-    if b == 1:
-        strides.append(0)
-    size = operand.dtype.itemsize
-    return Operand(shape, tuple(s * size for s in strides), operand.offset, operand.dtype)
-
-
-def _products(
-    left: Operand,
-    right: Operand,
-    shape: tuple[int, ...],
-    y: Read,
-    epilogue: Epilogue[Read],
-    value: AnyDType,
-    sizes: tuple[int, int],
-    *,
-    swap: bool,
-) -> tuple[Contraction, ...]:
-    """One contraction for every batch that is not part of a regular row of batches.
-
-    Batches that share what is packed are more lanes of one product, and those that share what is
-    gathered more outputs, so that neither is read once for each of them.
-    """
-    batch, k = shape[:-2], left.shape[-1]
-    places = (y, *epilogue.arrays)
-    operands = [left, right, *(read.operand for read in places)]
-    full = [(*batch, *left.shape[-2:]), (*batch, *right.shape[-2:]), *(shape for _ in places)]
-    strides = [broadcast_strides(o, s) for o, s in zip(operands, full, strict=True)]
-    starts = [o.in_elements(o.offset) for o in operands]
-    gathers, packs = (1, 0) if swap else (0, 1)
-    row, column = (-1, -2) if swap else (-2, -1)
-    inner, lanes, lane = _joined(batch, shape[row], strides, packs, row, 3)
-    inner, outputs, output = _joined(batch[:inner], shape[column], strides, gathers, column, 1)
-    batch = batch[:inner]
-    outer, groups, steps = _grouped(batch, strides)
-    products = []
-    for place in itertools.product(*(range(size) for size in batch[:outer])):
-        at = [
-            begin + sum(i * s[d] for d, i in enumerate(place))
-            for begin, s in zip(starts, strides, strict=True)
-        ]
-        a_k, b_k = strides[0][-1], strides[1][-2]
-        depth = ((0, 0, b_k), (0, 0, a_k)) if swap else ((0, 0, a_k), (0, 0, b_k))
-        first, second = ((operands[i].dtype, at[i], steps[i]) for i in (gathers, packs))
-        results = {
-            read.name: Output(
-                read.name, read.operand.dtype, at[i], steps[i], output[i][-1], lane[i]
-            )
-            for i, read in enumerate(places, 2)
-        }
-        products.append(
-            Contraction(
-                name="matmul",
-                groups=groups,
-                lanes=lanes,
-                depths=(1, 1, k),
-                outputs=outputs[-1],
-                value=value,
-                gathered=Gathered(*first, lane[gathers], depth[0], sizes[gathers]),
-                packed=Packed(*second, output[packs][-1], depth[1]),
-                y=results["y0"],
-                epilogue=epilogue.placed(partial(_of_name, results)),
-                precision=current_options().matmul_precision,
-            )
-        )
-    return tuple(products)
-
-
-def _grouped(
-    batch: tuple[int, ...], strides: Sequence[tuple[int, ...]]
-) -> tuple[int, int, list[int]]:
-    """Joins trailing batch dimensions that every operand walks as one: groups of a contraction.
-
-    Returned are how many dimensions are left, how many groups there are, and operands' steps.
-    """
-    groups, steps, outer = 1, [0] * len(strides), len(batch)
-    for d in reversed(range(len(batch))):
-        if batch[d] > 1:
-            pairs = zip(strides, steps, strict=True)
-            if groups > 1 and any(s[d] != step * groups for s, step in pairs):
-                break
-            if groups == 1:
-                steps = [s[d] for s in strides]
-            groups *= batch[d]
-        outer = d
-    return outer, groups, steps
-
-
-def _joined(
-    batch: tuple[int, ...],
-    count: int,
-    strides: Sequence[tuple[int, ...]],
-    shared: int,
-    axis: int,
-    digits: int,
-) -> tuple[int, Digits, list[Digits]]:
-    """Joins trailing batch dimensions that one operand does not walk to rows, or to columns."""
-    sizes, steps = [count], [[s[axis]] for s in strides]
-    inner = len(batch)
-    for d in reversed(range(len(batch))):
-        size = batch[d]
-        if size > 1:
-            if strides[shared][d]:
-                break
-            if sizes[0] == 1:
-                sizes[0] = size
-                for s, step in zip(strides, steps, strict=True):
-                    step[0] = s[d]
-            elif all(
-                s[d] == step[0] * sizes[0] or i == shared
-                for i, (s, step) in enumerate(zip(strides, steps, strict=True))
-            ):
-                sizes[0] *= size
-            elif len(sizes) < digits:
-                sizes.insert(0, size)
-                for s, step in zip(strides, steps, strict=True):
-                    step.insert(0, s[d])
-            else:
-                break
-        inner = d
-    missing = 3 - len(sizes)
-    return (
-        inner,
-        cast(Digits, (*(1,) * missing, *sizes)),
-        [cast(Digits, (*(0,) * missing, *step)) for step in steps],
-    )
-
-
-def _of_name(outputs: dict[str, Output], read: Read) -> Output:
-    return outputs[read.name]

@@ -20,7 +20,8 @@ FLOORS = (
     ("clprim.graph", "graphs"),
     ("clprim clprim.ops clprim.functions clprim.random", "operators"),
     (
-        "clprim.torch clprim.onnx clprim.autoload clprim.tune clprim.command clprim.__main__",
+        "clprim.torch clprim.onnx clprim.llm clprim.autoload clprim.tune clprim.command "
+        "clprim.__main__",
         "front ends, the tuner, the command line",
     ),
 )

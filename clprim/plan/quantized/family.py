@@ -1,0 +1,251 @@
+"""The strategies of products with quantised weights; templates/quantized draws them.
+
+A few rows are bound by memory: codes are decoded in registers, on GPUs by work-items that share the
+depth. Many rows share panels of what is decoded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from clprim.plan.conv.dense import CPU, GPU
+from clprim.plan.kernel import KernelPlan, OperandCode, Plan
+from clprim.plan.machine import ITEMS, near
+from clprim.plan.product.dense import dense_product
+from clprim.plan.product.register_code import ContractionCode, contraction_code, parameters_of
+from clprim.plan.product.register_tile import lanes_of
+from clprim.plan.product.shape import Shape
+from clprim.plan.quantized.coding import OUTPUTS, UNIT, Coding, Field
+from clprim.plan.quantized.problem import CodedProduct
+from clprim.plan.strategy import Example, Family, Strategy
+from clprim.traits import DeviceTraits
+
+# Rows up to which a weight is decoded in registers alone.
+FEW = 8
+# Rows beside which it costs less to sum up codes as they are than to scale each of them.
+FOLDED = 2
+# Rows of a work-item that share a panel.
+MANY = 64
+
+
+@dataclass(frozen=True)
+class RowsTile:
+    """What registers hold."""
+
+    rows: int
+    vectors: int
+    slices: int  # Work-items that share the depth
+
+
+@dataclass(frozen=True)
+class PanelTile:
+    """What registers hold, and how many steps of k are decoded at a time."""
+
+    rows: int
+    vectors: int
+    steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodedCode(ContractionCode):
+    """What quantized/rows.cl.jinja and quantized/panels.cl.jinja print."""
+
+    coding: Coding
+    folded: bool  # Whether codes are summed up before they are scaled
+    staged: bool  # Whether the rows become floats in memory of the work-item first
+    chains: int = 1  # Sums of each row and vector that take turns
+    slices: int = 1
+    items: int = 1  # Work-items along the outputs
+    depth: int = 0  # Steps of k of a panel
+
+    @property
+    def number(self) -> str:
+        """The type of a vector of outputs."""
+        return self.value if self.width == 1 else f"{self.value}{self.width}"
+
+    @property
+    def steps(self) -> int:
+        """Steps of k in a word of the low bits of codes."""
+        return FEW if self.coding.number else UNIT // self.coding.planes[0]
+
+    @property
+    def offsets(self) -> bool:
+        """Whether something is added to scaled codes."""
+        return not (self.coding.table or self.coding.number)
+
+    @property
+    def one(self) -> str:
+        """What code 0 is, less what is taken from all codes, in parts of 2 to the bits."""
+        return f"{1 + self.coding.zero / 2**self.coding.bits}f"
+
+    @property
+    def fraction(self) -> str:
+        """A code's last bit in a mantissa."""
+        return f"{2.0**-self.coding.bits}f"
+
+    @property
+    def all_widths(self) -> list[int]:
+        """Elements that are converted at once, those of rows included."""
+        return sorted({*self.widths, 16} if self.width > 1 else {*self.widths})
+
+
+def _is_few(what: CodedProduct, _: DeviceTraits) -> bool:
+    return math.prod(what.lanes) <= FEW
+
+
+def _rows_tile(what: CodedProduct, traits: DeviceTraits) -> RowsTile:
+    """As many rows as there are, up to a power of two, and vectors that registers have room for."""
+    rows = 1 << (min(math.prod(what.lanes), FEW) - 1).bit_length()
+    if not traits.is_cpu:
+        return RowsTile(rows, 1, max(1, min(ITEMS, traits.max_work_group_size // OUTPUTS)))
+    width = lanes_of(4, traits)
+    vectors = max(1, min(OUTPUTS // width, traits.sums // (2 * rows)))
+    return RowsTile(rows, 1 << (vectors.bit_length() - 1), 1)
+
+
+def _panel_tile(what: CodedProduct, traits: DeviceTraits) -> PanelTile:
+    del what
+    width = lanes_of(4, traits)
+    vectors = min(OUTPUTS // width, 2)
+    steps = near(traits) // (vectors * width * 4) // UNIT * UNIT
+    return PanelTile(min(FEW, traits.sums // vectors), vectors, max(UNIT, min(128, steps)))
+
+
+def _plan_rows(what: CodedProduct, traits: DeviceTraits, tile: RowsTile) -> Plan:
+    width = lanes_of(4, traits) if traits.is_cpu else 1
+    folded = not what.coding.number and math.prod(what.lanes) <= FOLDED
+    items = 1 if traits.is_cpu else OUTPUTS
+    return _plan(
+        what,
+        traits,
+        Shape(tile.rows, tile.vectors, width),
+        "quantized/rows",
+        tile.rows,
+        folded=folded,
+        chains=2 if folded and tile.rows == 1 else 1,
+        slices=tile.slices,
+        items=items,
+    )
+
+
+def _plan_panels(what: CodedProduct, traits: DeviceTraits, tile: PanelTile) -> Plan:
+    shape = Shape(tile.rows, tile.vectors, lanes_of(4, traits))
+    tiles = MANY // tile.rows
+    rows = tiles * tile.rows
+    return _plan(what, traits, shape, "quantized/panels", rows, most_tiles=tiles, depth=tile.steps)
+
+
+def _plan(
+    what: CodedProduct,
+    traits: DeviceTraits,
+    shape: Shape,
+    template: str,
+    rows: int,
+    *,
+    most_tiles: int = 1,
+    **options: Any,
+) -> Plan:
+    base = contraction_code(what, shape, traits, along="depth", most_tiles=most_tiles)
+    coding, lanes, x = what.coding, math.prod(what.lanes), what.gathered
+    told = {name: getattr(base, name) for name in base.__dataclass_fields__}
+    told["w"] = OperandCode("w", "uchar", "uchar", "direct")
+    if what.nbytes >= 2**31:
+        told["index"] = "long"
+    code = CodedCode(
+        **told,
+        coding=coding,
+        staged=traits.is_cpu and x.dtype != np.float32,
+        **({"folded": False} | options),
+    )
+    groups = -(-lanes // rows) * what.groups
+    share = -(-what.tiles * groups // (ITEMS * traits.compute_units)) if traits.is_cpu else 1
+    share = max(1, min(share, what.tiles))
+    shares = -(-what.tiles // share)
+    numbers = {
+        "lanes": lanes,
+        "lane_1": max(1, what.lanes[1]),
+        "lane_2": max(1, what.lanes[2]),
+        "outputs": what.outputs,
+        "tiles": what.tiles,
+        "share": share,
+        "blocks": what.depth // coding.steps,
+        **({"depth": what.depth} if code.depth else {}),
+        "x_start": x.start,
+        "x_group": x.group,
+        **{f"x_lane_{d}": stride for d, stride in enumerate(x.lane)},
+        "w_start": what.packed.start,
+    }
+    parameters, arguments = parameters_of(code, numbers, what)
+    main = KernelPlan(
+        template,
+        replace(code, parameters=parameters),
+        arguments,
+        (shares * code.items, -(-lanes // rows) * code.slices, what.groups),
+        (code.items, code.slices, 1),
+        what.nbytes,
+        2 * what.groups * lanes * what.outputs * what.depth,
+    )
+    return Plan((main,), {})
+
+
+def dense_coded(
+    m: int, n: int, k: int, coding: Coding, *, dtype: Any = np.float32, **options: Any
+) -> CodedProduct:
+    """Describes ``x @ wᵀ`` of a dense x (m, k) with a quantised weight (n, k)."""
+    plain = dense_product(m, n, k, "NT", dtype=dtype, **options)
+    packed = replace(plain.packed, dtype=np.dtype(np.uint32))
+    return CodedProduct.of(plain, coding, packed=packed)
+
+
+_SCALED = Coding(4, (Field("scale", "half", 32),), 8)
+
+
+def _examples_rows() -> Iterator[Example[CodedProduct]]:
+    """One row and some, scales of blocks and of parts of a unit, offsets, tables, numbers."""
+    k_fields = (Field("scale", "half", 256), Field("scale", "uchar", 32))
+    minima = (Field("offset", "half", 256), Field("offset", "uchar", 32))
+    table = tuple(float(n - 8) for n in range(16))
+    yield Example("", dense_coded(1, 96, 64, _SCALED), CPU)
+    yield Example("gpu", dense_coded(2, 96, 64, _SCALED), GPU)
+    five = Coding(5, (*k_fields, *minima), minus=True)
+    yield Example("minima", dense_coded(5, 70, 256, five, dtype=np.float16, beta=True), CPU)
+    parts = Coding(4, (Field("scale", "bfloat16", 16),), table=table)
+    yield Example("table", dense_coded(2, 64, 64, parts), CPU)
+    yield Example("gpu_table", dense_coded(1, 64, 64, parts), GPU)
+    zeros = Coding(8, (Field("scale", "float", 64), Field("zero", "uchar", 64)))
+    yield Example("zeros", dense_coded(1, 64, 64, zeros, dtype=np.float16), CPU)
+    yield Example("numbers", dense_coded(3, 64, 64, Coding(16, (), number="half")), CPU)
+
+
+def _examples_panels() -> Iterator[Example[CodedProduct]]:
+    minima = Coding(4, (*_SCALED.fields, Field("offset", "half", 32)))
+    yield Example("", dense_coded(40, 96, 640, minima), CPU)
+    number = Coding(16, (), number="bfloat16")
+    yield Example("half", dense_coded(9, 64, 64, number, dtype=np.float16), CPU)
+
+
+#: Products with quantised weights.
+CODED: Family[CodedProduct] = Family(
+    "quantized",
+    None,
+    (
+        Strategy(
+            "quantized/panels",
+            PanelTile,
+            rule=_panel_tile,
+            plan=_plan_panels,
+            applicable=lambda _, traits: traits.is_cpu,
+            preferred=lambda what, traits: not _is_few(what, traits),
+            examples=_examples_panels,
+            needs="a CPU",
+        ),
+        Strategy(
+            "quantized/rows", RowsTile, rule=_rows_tile, plan=_plan_rows, examples=_examples_rows
+        ),
+    ),
+)

@@ -1,0 +1,255 @@
+"""Weights of few bits on a device, and kernels that decode some of their elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array
+from clprim.arrays.creation import asarray
+from clprim.dtypes import AnyDType, as_dtype
+from clprim.errors import DTypeError, ShapeError
+from clprim.plan.quantized.coding import OUTPUTS, UNIT, Coding, Field
+from clprim.primitives.pointwise import Pointwise
+
+_FLOAT32 = np.dtype(np.float32)
+# Codes that are laid out at a time, which bounds what the host holds beside the result.
+_AT_ONCE = 1 << 22
+
+# A half by its bits, also where no number that small is normal.
+_HALF = """
+uint {0}_magnitude = {0}_bits & 0x7fff;
+float {0}_normal = as_float(({0}_magnitude << 13) + 0x38000000);
+float {0}_infinite = as_float(({0}_magnitude << 13) | 0x7f800000);
+float {0} = {0}_magnitude < 0x400 ? (float){0}_magnitude * 0x1p-24f
+    : {0}_magnitude >= 0x7c00 ? {0}_infinite : {0}_normal;
+{0} = {0}_bits >= 0x8000 ? -{0} : {0};"""
+
+
+class QuantizedWeight:
+    """A weight (N, K) of few bits an element, in the memory of a device.
+
+    `clprim.ops.quantize_weight` makes it of numbers, `clprim.llm.read_gguf` reads it from a file.
+    Taken by `linear`, `matmul` (with ``transpose_b=True``) and `embedding` wherever a weight is.
+    It stays as it is: it has no gradient.
+
+    Attributes:
+        words: What kernels read.
+        coding: How elements lie in it.
+        format: By GGUF's name, or ``"int4"`` and the like.
+        shape: (N, K).
+    """
+
+    def __init__(self, words: Array, coding: Coding, format: str, shape: tuple[int, int]) -> None:
+        self.words, self.coding, self.format, self.shape = words, coding, format, shape
+
+    @classmethod
+    def of(
+        cls,
+        coding: Coding,
+        codes: np.ndarray[Any, Any],
+        fields: Sequence[np.ndarray[Any, Any]],
+        format: str,
+        depth: int | None = None,
+    ) -> QuantizedWeight:
+        """Makes one of codes (N, K) and, for each field of the coding, numbers (N, K / steps).
+
+        K is whole blocks; ``depth`` is the part of it that counts, where that is less.
+        """
+        words = asarray(laid_out(coding, codes, fields))
+        return cls(words, coding, format, (codes.shape[0], depth or codes.shape[1]))
+
+    @property
+    def ndim(self) -> int:
+        """Two."""
+        return 2
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return math.prod(self.shape)
+
+    @property
+    def padded(self) -> int:
+        """K up to the end of its last block."""
+        return -(-self.shape[1] // self.coding.steps) * self.coding.steps
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        return int(self.words.nbytes)
+
+    def dequantize(self, dtype: Any = None) -> Array:
+        """Returns the numbers, (N, K), as an array: of float32, or another floating dtype.
+
+        Example:
+            >>> import numpy as np, clprim as cp
+            >>> from clprim import ops
+            >>> w = cp.asarray(np.linspace(-8, 7, 16 * 32, dtype=np.float32).reshape(16, 32))
+            >>> q = ops.quantize_weight(w, format="q8_0")
+            >>> float(abs(q.dequantize() - w).max()) < 0.04
+            True
+        """
+        chosen = _FLOAT32 if dtype is None else as_dtype(dtype)
+        if chosen.kind in "biu":
+            raise DTypeError(f"dequantize: dtype={chosen}: expected a floating dtype")
+        return decode(self.words, self.coding, self.shape, chosen)
+
+    def __repr__(self) -> str:
+        return f"<clprim.QuantizedWeight {self.format} {self.shape}>"
+
+
+def decode(
+    words: Array, coding: Coding, shape: tuple[int, int], dtype: AnyDType = _FLOAT32
+) -> Array:
+    """Returns all elements of a weight."""
+    blocks = -(-shape[1] // coding.steps)
+    found: Array = _kernel(coding, blocks, "coord(0)", dtype)(words, shape=shape)
+    return found
+
+
+def rows_of(weight: QuantizedWeight, row: str, arrays: Sequence[Any], **options: Any) -> Array:
+    """Returns some elements of rows: C says which row, as ``long row``, of arrays from x1 on."""
+    blocks = weight.padded // weight.coding.steps
+    found: Array = _kernel(weight.coding, blocks, row, _FLOAT32)(weight.words, *arrays, **options)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _kernel(coding: Coding, blocks: int, row: str, dtype: AnyDType) -> Pointwise:
+    text = f"{row if row.endswith(';') else f'long row = {row};'}{_element(coding, blocks)}"
+    last = "y0 = inside ? value : 0;" if "inside" in row else "y0 = value;"
+    return Pointwise(f"{text}\n{last}", name="dequantize", result_type=dtype)
+
+
+def _element(coding: Coding, blocks: int) -> str:
+    """C that declares ``value``, the element at ``row`` and the last coordinate."""
+    lines = [
+        "int k = (int)coord(-1);",
+        f"int lane = (int)(row % {OUTPUTS}), u = k % {coding.steps} / {UNIT}, j = k % {UNIT};",
+        f"long block = (row / {OUTPUTS} * {blocks} + k / {coding.steps}) * {coding.block_bytes};",
+        f"long unit = block + {coding.head_bytes} + u * {coding.unit_bytes};",
+    ]
+    if coding.number:
+        lines += [_read("code", "unit", "j", 2), _as_float("value", coding.number, "code")]
+        return "\n".join(lines)
+    code, low = [], 0
+    for n, bits in enumerate(coding.planes):
+        every = UNIT // bits
+        place = f"(unit + {coding.plane(n)} + j / {every} * {4 * OUTPUTS}) / 4 + lane"
+        mask = (1 << bits) - 1
+        code.append(f"((at_x0({place}) >> (j % {every} * {bits}) & {mask}) << {low})")
+        low += bits
+    lines.append(f"int code = (int)({' | '.join(code)});")
+    roles: dict[str, list[str]] = {"scale": [], "offset": [], "zero": []}
+    for n, field in enumerate(coding.fields):
+        head = field in coding.head
+        group = f"j / {field.steps}" if field.steps < UNIT else "0"
+        base = f"{'block' if head else 'unit'} + {coding.place(field)}"
+        lines.append(_read(f"field{n}", base, group, field.size))
+        lines.append(_as_float(f"number{n}", field.kind, f"field{n}"))
+        roles[field.role].append(f"number{n}")
+    if coding.table:
+        choice = "0"
+        for n, number in enumerate(coding.table):
+            choice = f"code == {n} ? {float(number)}f : {choice}"
+        lines.append(f"float whole = {choice};")
+    else:
+        zero = roles["zero"][0] if roles["zero"] else f"{float(coding.zero)}f"
+        lines.append(f"float whole = (float)code - {zero};")
+    lines.append(f"float scale = {' * '.join(roles['scale'])};")
+    lines.append("float value = scale * whole;")
+    if roles["offset"]:
+        lines.append(f"float offset = {' * '.join(roles['offset'])};")
+        lines.append(f"value = value {'-' if coding.minus else '+'} offset;")
+    return "\n".join(lines)
+
+
+def _read(name: str, base: str, group: str, size: int) -> str:
+    """C that declares the bits of a number of so many bytes, that of this lane."""
+    at = f"({base} + ({group}) * {OUTPUTS * size} + lane * {size})"
+    word = f"at_x0({at} / 4)"
+    if size == 4:
+        return f"uint {name}_bits = {word};"
+    return f"uint {name}_bits = {word} >> ({at} % 4 * 8) & {(1 << 8 * size) - 1};"
+
+
+def _as_float(name: str, kind: str, bits: str) -> str:
+    if kind == "half":
+        return _HALF.format(bits) + f"\nfloat {name} = {bits};"
+    if kind == "bfloat16":
+        return f"float {name} = as_float({bits}_bits << 16);"
+    if kind == "float":
+        return f"float {name} = as_float({bits}_bits);"
+    sign = f" - (({bits}_bits & 128) << 1)" if kind == "char" else ""
+    return f"float {name} = (float)((int){bits}_bits{sign.replace('((', '(int)((')});"
+
+
+def laid_out(
+    coding: Coding, codes: np.ndarray[Any, Any], fields: Sequence[np.ndarray[Any, Any]]
+) -> np.ndarray[Any, Any]:
+    """Returns the words of codes (N, K) and what their steps share, (N, K / steps) a field."""
+    outputs, depth = codes.shape
+    if depth % coding.steps:
+        raise ShapeError(f"a weight {codes.shape}: expected a multiple of {coding.steps} columns")
+    tiles, blocks = -(-outputs // OUTPUTS), depth // coding.steps
+    found = np.zeros((tiles, blocks, coding.block_bytes), np.uint8)
+    most = max(1, _AT_ONCE // (OUTPUTS * max(1, depth)))
+    for first in range(0, tiles, most):
+        rows = slice(first * OUTPUTS, (first + most) * OUTPUTS)
+        _lay_out(coding, codes[rows], [f[rows] for f in fields], found[first : first + most])
+    return found.reshape(-1).view(np.uint32)
+
+
+def _lay_out(
+    coding: Coding,
+    codes: np.ndarray[Any, Any],
+    fields: Sequence[np.ndarray[Any, Any]],
+    found: np.ndarray[Any, Any],
+) -> None:
+    tiles, blocks, _ = found.shape
+    head = found[:, :, : coding.head_bytes]
+    units = found[:, :, coding.head_bytes :].reshape(tiles, blocks, coding.units, -1)
+    side_by_side = _tiled(codes, tiles).reshape(tiles, blocks, coding.units, UNIT, OUTPUTS)
+    if coding.number:
+        units[..., : 2 * UNIT * OUTPUTS] = side_by_side.reshape(*units.shape[:3], -1).view(np.uint8)
+    else:
+        low = 0
+        for n, bits in enumerate(coding.planes):
+            every = UNIT // bits
+            part = (side_by_side >> np.uint8(low)) & np.uint8((1 << bits) - 1)
+            part = part.reshape(*units.shape[:3], bits, every, OUTPUTS)
+            words = np.zeros((*units.shape[:3], bits, OUTPUTS), np.uint32)
+            for j in range(every):
+                words |= part[..., j, :].astype(np.uint32) << np.uint32(bits * j)
+            begin = coding.plane(n)
+            flat = words.reshape(*units.shape[:3], -1).view(np.uint8)
+            units[..., begin : begin + flat.shape[-1]] = flat
+            low += bits
+    for field, numbers in zip(coding.fields, fields, strict=True):
+        flat = _bytes_of(field, _tiled(numbers, tiles))
+        begin = coding.place(field)
+        if field in coding.head:
+            flat = flat.reshape(tiles, blocks, -1)
+            head[..., begin : begin + flat.shape[-1]] = flat
+        else:
+            flat = flat.reshape(tiles, blocks, coding.units, -1)
+            units[..., begin : begin + flat.shape[-1]] = flat
+
+
+def _tiled(values: np.ndarray[Any, Any], tiles: int) -> np.ndarray[Any, Any]:
+    """(N, C) as (tiles, C, 32 outputs), with zeros past the last one."""
+    missing = tiles * OUTPUTS - len(values)
+    whole = np.pad(values, ((0, missing), (0, 0))) if missing else values
+    shaped = whole.reshape(tiles, OUTPUTS, values.shape[1])
+    return np.ascontiguousarray(shaped.transpose(0, 2, 1))
+
+
+def _bytes_of(field: Field, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The bytes of a field's numbers; a bfloat16 is given by its bits."""
+    assert values.dtype.itemsize == field.size
+    return values.view(np.uint8)
