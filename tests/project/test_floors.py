@@ -123,14 +123,3 @@ def test_the_reference_names_every_module_of_operators():
         if "@operator" in text_of or (optim and "__all__" in text_of):
             name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             assert f"::: {name}\n" in text, f"{name} is on no page of docs/reference"
-
-
-def test_no_body_of_a_function_is_longer_than_100_lines():
-    long = []
-    for name, file in modules():
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.FunctionDef):
-                body = node.body[1:] if ast.get_docstring(node) and node.body[1:] else node.body
-                lines = (node.end_lineno or 0) - body[0].lineno + 1
-                long += [f"{name}.{node.name}: {lines}"] if lines > 100 else []
-    assert not long
