@@ -1,4 +1,4 @@
-"""``python -m bench gemm|conv|…``: measures, prints, and writes a record with its page."""
+"""``python -m bench gemm|conv|…``: measures, prints, and writes a page."""
 
 from __future__ import annotations
 

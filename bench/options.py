@@ -23,7 +23,6 @@ from clprim.tune.networks import NETWORKS
 DRAFTS = Path("build", "bench")
 REPEATS, QUICK_REPEATS = 15, 2
 _ALL = {"all": (), "both": tuple(FORMATS), "gradients": DIRECTIONS[1:]}
-_RESIDUAL = [name for name, network in NETWORKS.items() if network.followed]
 
 
 class WrongError(Exception):
@@ -58,7 +57,7 @@ def finish(args: Options, folder: Path, title: str, unit: str, **found: Any) -> 
     empty = {"rows": [], "tables": [], "notes": [], "failures": []}
     name, where = name_of(args, slug(device)), setting(device, told(args))
     record = Record(name, title, unit, where, **{**empty, **found})
-    return record.finish(folder, getattr(args, "baseline", None))
+    return record.finish(folder)
 
 
 def words(known: Collection[str], *stand_for: str) -> Callable[[str], list[str]]:
@@ -133,7 +132,7 @@ def _run_options(parser: argparse.ArgumentParser, *, ships: bool = True) -> None
     add("--device", help="index or part of a name; default: the current one")
     add("--quick", action="store_true", help="tiny cases, few runs; targets are not judged")
     add("--repeats", type=positive, help=f"runs of each contender; default: {REPEATS}")
-    add("--output", type=Path, help=f"folder of the record and its page; default: {DRAFTS}")
+    add("--output", type=Path, help=f"folder of the page; default: {DRAFTS}")
     if ships:
         add("--ship", action="store_true", help="write into bench/results, and its index anew")
 
@@ -165,7 +164,6 @@ def parser() -> argparse.ArgumentParser:
         one = commands.add_parser(name, help=page.title)
         page_options(one, name, page)
         _run_options(one)
-        one.add_argument("--baseline", type=Path, help="an earlier run's JSON to compare with")
     _others(commands)
     return whole
 
@@ -196,7 +194,7 @@ def _others(commands: Any) -> None:
     one = command("vendors", "whether kernels build for GPUs that are not here")
     one.add_argument("--targets", help="such as gfx1030,sm_90; default: all")
     one.add_argument("--quick", action="store_true", help="one kernel of each")
-    one = command("pages", "recorded pages, their index and the README's table anew")
+    one = command("pages", "the index of recorded pages and the README's table anew")
     one.add_argument("--folder", type=Path, help="of the pages")
     one = command("torture", "random definitions, shapes, views, threads, damage to the cache")
     one.add_argument("--minutes", type=float, default=1.0, help="how long")
@@ -216,7 +214,7 @@ def _others(commands: Any) -> None:
 def label_of(given: Sequence[str]) -> str:
     """Return the options that were typed as a part of a file's name."""
     found = []
-    skip = "--device --quick --repeats --output --ship --baseline --minutes --seed".split()
+    skip = "--device --quick --repeats --output --ship --minutes --seed".split()
     left = list(given)
     while left:
         flag = left.pop(0)

@@ -1,10 +1,8 @@
-"""What a run found: a record as JSON, tables as text and Markdown, comparisons, an index."""
+"""What a run found: tables as text and Markdown, ratios, an index of recorded pages."""
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
-import json
 import os
 import platform
 import re
@@ -39,7 +37,7 @@ class Record(NamedTuple):
     """A page that was measured.
 
     Attributes:
-        name: Of its files, without their suffixes.
+        name: Of its file, without the suffix.
         title: For readers.
         unit: A key of `UNITS`.
         where: Device, machine, versions, command.
@@ -58,17 +56,6 @@ class Record(NamedTuple):
     notes: list[str]
     failures: list[str]
 
-    def text(self) -> str:
-        told = self._asdict() | {"rows": [dataclasses.asdict(row) for row in self.rows]}
-        return json.dumps(told, ensure_ascii=False, indent=1) + "\n"
-
-    @staticmethod
-    def read(path: Path) -> Record:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        told["rows"] = [Row(**row) for row in told["rows"]]
-        told["tables"] = [tuple(table) for table in told["tables"]]
-        return Record(**told)
-
     def markdown(self) -> str:
         """Return it as a Markdown page, which reads well as text, too."""
         blocks = [f"# {self.title}", "\n".join(f"- {k}: {v}" for k, v in self.where.items())]
@@ -78,21 +65,16 @@ class Record(NamedTuple):
         blocks += ["## Notes", "\n".join(f"- {note}" for note in self.notes)]
         return "\n\n".join(blocks) + "\n"
 
-    def finish(self, folder: Path, baseline: Path | None = None) -> int:
-        """Print it, beside an earlier run if there is one, and write it; return the status."""
+    def finish(self, folder: Path) -> int:
+        """Print it and write it; return the status."""
         print(self.markdown())
-        for title, head, lines in (
-            compared(Record.read(baseline).rows, self.rows) if baseline else ()
-        ):
-            print(f"## {title}, times as fast as in {baseline}\n\n{pipes(head, lines)}\n")
-        print(f"written: {self.write(folder)} and its .json")
+        print(f"written: {self.write(folder)}")
         if folder == RESULTS:
             refresh(folder)
         return int(bool(self.failures))
 
     def write(self, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{self.name}.json").write_text(self.text(), encoding="utf-8")
         page = folder / f"{self.name}.md"
         page.write_text(self.markdown(), encoding="utf-8")
         return page
@@ -200,22 +182,6 @@ def _mean(rows: Iterable[Row], name: str) -> float:
 def _worst(rows: Iterable[Row], name: str) -> str:
     row = min((row for row in rows if name in row.times), key=lambda row: row.times[name][0])
     return f"{row.times[name][0]:.2f}×: {row.title}"
-
-
-def compared(then: Sequence[Row], now: Sequence[Row]) -> list[Table]:
-    """Return how many times as fast the first contender is now: rows, mean and worst of a page."""
-    before = {(row.group, row.title): row for row in then}
-    found = []
-    for group, rows in grouped(now).items():
-        ratios = []
-        for row in rows:
-            old = before.get((row.group, row.title))
-            if old is not None:
-                name = next(iter(row.seconds))
-                ratios.append((row.title, old.seconds[name][0] / row.seconds[name][0]))
-        if ratios:
-            found.append((group, ratios))
-    return [ratio_table(group, ratios) for group, ratios in found]
 
 
 def ratio_table(title: str, ratios: Sequence[tuple[str, float]]) -> Table:
@@ -389,10 +355,7 @@ def index_of(folder: Path) -> str:
 
 
 def refresh(folder: Path) -> None:
-    """Write recorded pages anew from their records, their index, and what the README says."""
-    for path in folder.glob("*.json"):
-        if "unit" in json.loads(path.read_text(encoding="utf-8")):
-            Record.read(path).write(folder)
+    """Write the index of recorded pages anew, and what the README says of them."""
     (folder / "README.md").write_text(index_of(folder), encoding="utf-8")
     if folder == RESULTS:
         readme = _ROOT / "README.md"

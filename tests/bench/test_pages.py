@@ -1,6 +1,5 @@
 """Every page runs, small and fast: results are compared, printed and written."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +16,7 @@ from bench.case import Case, Data, Page
 from bench.cases import PAGES, launch, memory, operators
 from bench.cases.launch import bare_enqueue
 from bench.runner import INTERRUPTED, Runner, error_of
-from bench.table import Record, slug
+from bench.table import RESULTS, slug
 
 ROOT = Path(__file__).parents[2]
 # Where PyTorch's compiler is at work, of whose own parts this is said.
@@ -67,15 +66,18 @@ def test_page(words, parts, tmp_path, capsys):
     for part in [*parts, cp.current_device().driver, f"`python -m bench {' '.join(words)}"]:
         assert part in page and part in said
     assert "left out" not in page and "wrong" not in page
-    (record,) = (tmp_path / "new").glob("*.json")
-    assert Record.read(record).markdown() == page
+
+
+def test_recorded_pages_are_those_of_commands():
+    pages = {path.name.partition("-")[0] for path in RESULTS.glob("*-*.md")}
+    assert pages <= {*PAGES, "tune", "regret", "cookbook", "doctor"}
 
 
 def test_names_of_files_tell_the_options(tmp_path):
     options = ("--network", "vgg16", "--memory-format", "channels_last", "--peers", "nobody")
     assert run(tmp_path, "conv", *options) == 0
     name = f"conv-vgg16-channels-last-peers-nobody-{slug(cp.current_device())}-quick"
-    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.md", f"{name}.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.md"}
 
 
 @pytest.mark.parametrize(
@@ -227,22 +229,6 @@ def test_caches_are_emptied_only_of_what_exceeds_them(monkeypatch):
     assert reads == []
     ceilings.before(cache + 1)()
     assert reads == [1 << 20]
-
-
-def test_a_baseline_is_compared_with(tmp_path, capsys):
-    assert run(tmp_path, "pointwise") == 0
-    (record,) = tmp_path.glob("*.json")
-    told = json.loads(record.read_text(encoding="utf-8"))
-    for row in told["rows"]:
-        row["seconds"]["clprim"] = [1e6, 1e6, 1e6]
-    old = tmp_path / "old.json"
-    old.write_text(json.dumps(told), encoding="utf-8")
-    capsys.readouterr()
-    assert run(tmp_path, "pointwise", "--baseline", str(old)) == 0
-    said = capsys.readouterr().out.partition("times as fast as in")[2]
-    lines = [line.split("|") for line in said.splitlines() if line.startswith("|")]
-    assert all(float(cells[-2]) > 1e5 for cells in lines[2:])
-    assert "geometric mean" in said and "worst row: x1" in said
 
 
 @pytest.mark.parametrize(("package", "words"), [("pytest", "builds"), ("ml_dtypes", "builds")])

@@ -10,10 +10,10 @@ from bench.case import Row
 from bench.table import (
     RESULTS,
     Record,
-    compared,
     index_of,
     insert,
     pipes,
+    ratio_table,
     read_tables,
     setting,
     slug,
@@ -55,9 +55,8 @@ def test_a_table_has_rates_ratios_means_and_the_whole():
     assert lines == [["a", "1.05", "250", "500 (2.00×)"]]
 
 
-def test_a_record_is_read_back_and_printed(tmp_path):
+def test_a_record_is_printed_and_read_back(tmp_path):
     page = RECORD.write(tmp_path).read_text(encoding="utf-8")
-    assert Record.read(tmp_path / "name.json").markdown() == page
     for part in ("# Sums\n\n- device: D\n", "**b is wrong**", "b\\|c", "- What it is."):
         assert part in page
     assert [title for title, *_ in read_tables(tmp_path / "name.md")] == [
@@ -72,17 +71,16 @@ def test_a_record_is_read_back_and_printed(tmp_path):
     assert "2026-01-02 03:04 |  |" in index and "2025-01-02 03:04 | 1 of 2 targets |" in index
 
 
+def test_ratios_have_a_mean_and_a_worst():
+    title, _, lines = ratio_table("Layers", [("a", 2.0), ("b", 0.5)])
+    assert title == "Layers"
+    assert lines[2:] == [["geometric mean", "1.000"], ["worst row: b", "0.500"]]
+
+
 def test_columns_are_aligned():
     assert pipes(["", "n"], [["a|b", "1"], ["c", "10"]]) == (
         "|      |   n |\n| :--- | --: |\n| a\\|b |   1 |\n| c    |  10 |"
     )
-
-
-def test_two_runs_are_compared_by_rows():
-    then = [row("a", 2.0), row("gone", 1.0)]
-    ((title, _, lines),) = compared(then, [row("a", 1.0), row("new", 1.0)])
-    assert title == "Layers"
-    assert lines == [["a", "2.000"], ["geometric mean", "2.000"], ["worst row: a", "2.000"]]
 
 
 @pytest.mark.parametrize(
