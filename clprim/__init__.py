@@ -47,7 +47,7 @@ from clprim.arrays.creation import (
     zeros_like,
 )
 from clprim.arrays.methods import INSTEAD
-from clprim.arrays.windows import windows
+from clprim.arrays.sliding_windows import windows
 from clprim.errors import (
     BuildError,
     ClprimError,
@@ -75,12 +75,12 @@ if TYPE_CHECKING:
     from clprim.functions.linalg import *  # noqa: F403
     from clprim.functions.named import *  # noqa: F403
     from clprim.functions.order import *  # noqa: F403
-    from clprim.functions.reduction import *  # noqa: F403
     from clprim.functions.shape import *  # noqa: F403
+    from clprim.functions.statistics import *  # noqa: F403
     from clprim.functions.types import *  # noqa: F403
-    from clprim.graph.gradient import value_and_grad
     from clprim.graph.graph import Graph
     from clprim.graph.jit import jit
+    from clprim.graph.value_and_grad import value_and_grad
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -112,7 +112,7 @@ _FUNCTIONS = frozenset(
 )
 
 # Likewise of whole computations, by their modules.
-_COMPUTATIONS = {"Graph": "graph", "jit": "jit", "value_and_grad": "gradient"}
+_COMPUTATIONS = {"Graph": "compiled", "jit": "jit", "value_and_grad": "value_and_grad"}
 
 __all__ = [  # noqa: PLE0604
     "Array",

@@ -8,7 +8,7 @@ from typing import Any
 
 import griffe
 
-_STUBS = ("ops.elementwise.operators.", "ops.loss.operators.")
+_STUBS = ("ops.elementwise.operators.", "ops.loss.losses.")
 _KINDS = {
     kind: getattr(griffe.ParameterKind, name)
     for kind, name in (

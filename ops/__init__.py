@@ -14,11 +14,11 @@ from clprim.ops import optim, registry  # noqa: F401
 from clprim.ops.attention.static import KeyValueCache  # noqa: F401
 
 if TYPE_CHECKING:
-    from clprim.ops.attention.attention import *
     from clprim.ops.attention.cached import *
     from clprim.ops.attention.multi_head import *
     from clprim.ops.attention.multi_head_gradient import *
     from clprim.ops.attention.rotary import *
+    from clprim.ops.attention.scaled_dot_product import *
     from clprim.ops.conv.deformable import *
     from clprim.ops.conv.forward import *
     from clprim.ops.conv.gradient import *
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from clprim.ops.loss.ctc import *
     from clprim.ops.loss.distance import *
     from clprim.ops.loss.likelihood import *
+    from clprim.ops.loss.losses import *
     from clprim.ops.loss.margin import *
-    from clprim.ops.loss.operators import *
     from clprim.ops.loss.similarity import *
     from clprim.ops.loss.triplet import *
     from clprim.ops.norm.batch_norm import *
@@ -74,12 +74,12 @@ if TYPE_CHECKING:
     from clprim.ops.random.alpha import *
     from clprim.ops.random.dropout import *
     from clprim.ops.random.gumbel import *
-    from clprim.ops.recurrent.gradient import *
+    from clprim.ops.recurrent.backward import *
     from clprim.ops.recurrent.layer import *
     from clprim.ops.recurrent.recurrent import *
     from clprim.ops.recurrent.single import *
     from clprim.ops.reduction.extrema import *
-    from clprim.ops.reduction.pairs import *
+    from clprim.ops.reduction.points import *
     from clprim.ops.reduction.reduce import *
     from clprim.ops.reduction.softmax import *
     from clprim.ops.reduction.statistics import *
@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from clprim.ops.shape.diagonals import *
     from clprim.ops.shape.join import *
     from clprim.ops.shape.pad import *
-    from clprim.ops.shape.pixels import *
+    from clprim.ops.shape.pixel_shuffle import *
     from clprim.ops.shape.turn import *
     from clprim.ops.shape.unfold import *
     from clprim.ops.sort.quantile import *

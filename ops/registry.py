@@ -211,13 +211,9 @@ def onnx_operators(text: str, function: Callable[..., Any]) -> Iterator[tuple[st
 
 def recorded() -> set[tuple[str, str]]:
     """Returns domain and name of every operator of ONNX's that has a record."""
-    import clprim.ops  # noqa: F401 - which registers them
-
     return {*_onnx}
 
 
 def of_onnx(name: str, domain: str = "") -> OnnxOperator | None:
     """Returns what computes an operator of ONNX's; None where one line does not."""
-    import clprim.ops  # noqa: F401 - which registers them
-
     return _onnx.get(("" if domain == "ai.onnx" else domain, name))

@@ -108,9 +108,9 @@ def _is_asked_elsewhere(item, number):
     if item.get_closest_marker("everywhere"):
         return True
     marked = any(map(item.get_closest_marker, _ELSEWHERE))
-    if operators and not marked and (number % 20 or _LARGE & {*parts}):
+    if operators and not marked and (number % 10 or _LARGE & {*parts}):
         return False
-    if "runtime" not in parts and number % 10:
+    if "runtime" not in parts and number % 5:
         return False
     others = [param.values[0] for param in DEVICES[1:]]
     turn = zlib.crc32(f"{item.path.name} {item.originalname}".encode())
@@ -145,11 +145,10 @@ def pytest_collection_modifyitems(config, items):
 
     The first device runs every case of few; of many, planned for the six devices of `TRAITS` or
     not, those whose turn it is (`_not_their_turn`). The others are asked whether
-    plans and templates hold on their runtimes, whose compilers take several times as long: of a
-    file's first function and every tenth one of them runs one case, of tests of traits one for
-    those that differ most from the device's own. Of operators it is the first and every twentieth,
-    and where kernels are large what is marked so; what drives a runtime they share whole.
-    ``CLPRIM_TEST_DEVICES`` names one to make it the first.
+    plans and templates hold on their runtimes, whose compilers take several times as long: of every
+    fifth function one of them runs one case, of tests of traits one for those that differ most from
+    the device's own. Of operators it is every tenth, and where kernels are large what is marked so;
+    what drives a runtime they share whole. ``CLPRIM_TEST_DEVICES`` names one to make it the first.
     """
     cases, numbers, in_file, in_folder, left_out = {}, {}, Counter(), Counter(), []
     # Who names marks, such as those of Oclgrind, or a case asks for all of theirs.

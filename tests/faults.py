@@ -287,14 +287,14 @@ FAULTS = (
         "templates/fused/attention_gradient.cl.jinja",
         "(n > 0 ? there[lane] : 0)",
         "0",
-        "tests/ops/attention/test_attention.py -k results_and_gradients",
+        "tests/ops/attention/test_scaled_dot_product.py -k results_and_gradients",
     ),
     Fault(
         "keys past the last one of few queries' attention",
         "templates/fused/attention_few.cl.jinja",
         "for (int lane = count - j; lane < {{ W }}; ++lane)",
         "for (int lane = count - j + 1; lane < {{ W }}; ++lane)",
-        "tests/ops/attention/test_attention.py -k few_queries",
+        "tests/ops/attention/test_scaled_dot_product.py -k few_queries",
     ),
     Fault(
         "a run of equal keys that does not begin anew",

@@ -6,13 +6,13 @@ functions find them. Each is a line or two over the operators, whose arguments a
 
 from clprim.arrays.array import Array
 from clprim.arrays.validation import check_arguments
-from clprim.functions import creation, elementwise, linalg, named, order, reduction, shape, types
+from clprim.functions import creation, elementwise, linalg, named, order, shape, statistics, types
 
 __all__ = sorted(Array.namespace._FUNCTIONS)  # noqa: PLE0605
 globals().update(
     {
         name: vars(module)[name]
-        for module in (creation, elementwise, linalg, order, reduction, shape, types, named)
+        for module in (creation, elementwise, linalg, order, shape, statistics, types, named)
         for name in vars(module).keys() & Array.namespace._FUNCTIONS
     }
 )

@@ -12,7 +12,7 @@ from clprim.arrays.creation import empty
 from clprim.dtypes import as_dtype, is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.shape.join import meshgrid as _meshgrid
-from clprim.ops.shared.arguments import real
+from clprim.ops.shared.checks import real
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import on
 

@@ -10,7 +10,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.dtypes import bounds
 from clprim.ops.elementwise.calls import unary
-from clprim.ops.shared.arguments import dtype_of, is_array
+from clprim.ops.shared.checks import dtype_of, is_array
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 

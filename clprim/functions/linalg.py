@@ -10,7 +10,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.dtypes import is_integer, promote
 from clprim.errors import DTypeError, ShapeError, quoted
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.sums import products
 from clprim.plan.strides import elements_of, normalize_axis
 

@@ -9,7 +9,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.errors import DefinitionError, ShapeError
 from clprim.functions.shape import broadcast_to
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.plan.strides import broadcasts_to
 from clprim.primitives.arithmetic import copy
 

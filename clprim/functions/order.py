@@ -9,7 +9,7 @@ import numpy as np
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.errors import DTypeError, OutOfBoundsError, ShapeError, quoted
-from clprim.ops.shared.arguments import dtype_of, is_array
+from clprim.ops.shared.checks import dtype_of, is_array
 from clprim.ops.sort.search import contained
 from clprim.plan.strides import normalize_axis
 

@@ -13,7 +13,7 @@ from clprim.arrays.creation import as_shape
 from clprim.arrays.memory import operand_of
 from clprim.dtypes import NO_ARRAY, is_integer
 from clprim.errors import ShapeError, quoted
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.dims import whole
 from clprim.plan.strides import (
     broadcast_strides,

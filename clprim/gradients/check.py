@@ -9,8 +9,8 @@ import numpy as np
 from clprim.arrays.creation import asarray
 from clprim.dtypes import is_integer, is_real
 from clprim.errors import ClprimError, DefinitionError, DTypeError, quoted
-from clprim.gradients.arguments import as_tuple, is_array, is_floating
 from clprim.gradients.kernels import register
+from clprim.gradients.request import as_tuple, is_array, is_floating
 from clprim.runtime.device import current_device
 
 _MOST = 64

@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from clprim.gradients.arguments import Standing, is_array
 from clprim.gradients.group_kernel import GroupKernel, derivation_of, names_in
 from clprim.gradients.kernels import make
+from clprim.gradients.request import Standing, is_array
 from clprim.gradients.stages import REAL, SUM, GradientStage, StageMaker, kernel_of, own_reduction
 from clprim.language.gradient.derive import Derivation
 from clprim.language.gradient.groups import Grouping

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from clprim.gradients.arguments import is_array
 from clprim.gradients.kernels import make
+from clprim.gradients.request import is_array
 from clprim.gradients.stages import REAL, GradientStage, covers, lies_otherwise
 from clprim.language.gradient.derive import Derivation
 from clprim.language.gradient.groups import Grouping

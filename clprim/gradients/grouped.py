@@ -10,14 +10,14 @@ from typing import Any
 from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_once
 from clprim.errors import ShapeError
-from clprim.gradients.arguments import (
+from clprim.gradients.fused import GroupCall, GroupStages, inner_axes
+from clprim.gradients.operator import OperatorGradient
+from clprim.gradients.request import (
     Given,
     is_array,
     kind_of,
     sum_axes,
 )
-from clprim.gradients.fused import GroupCall, GroupStages, inner_axes
-from clprim.gradients.operator import OperatorGradient
 from clprim.gradients.second import SecondGradient
 from clprim.gradients.stages import GradientStage
 from clprim.language.gradient.groups import Grouping, derive_groups

@@ -9,7 +9,7 @@ from typing import Any
 from clprim.call.scalars import as_numbers
 from clprim.call.signature import Calls, told_apart
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
-from clprim.gradients.arguments import (
+from clprim.gradients.request import (
     Given,
     as_names,
     as_tuple,

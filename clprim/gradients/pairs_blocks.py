@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clprim.arrays.creation import zeros
-from clprim.gradients.arguments import as_tuple, is_array
 from clprim.gradients.kernels import make
+from clprim.gradients.request import as_tuple, is_array
 from clprim.language.rename import renamed
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from clprim.gradients.arguments import Standing, is_array, sum_axes
 from clprim.gradients.kernels import make
+from clprim.gradients.request import Standing, is_array, sum_axes
 from clprim.gradients.stages import (
     REAL,
     GradientStage,

@@ -7,7 +7,8 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from clprim.errors import DefinitionError, ShapeError
-from clprim.gradients.arguments import (
+from clprim.gradients.operator import OperatorGradient
+from clprim.gradients.request import (
     Given,
     as_names,
     asked_of,
@@ -16,7 +17,6 @@ from clprim.gradients.arguments import (
     kind_of,
     sum_axes,
 )
-from clprim.gradients.operator import OperatorGradient
 from clprim.gradients.stages import GradientStage, StageMaker
 from clprim.language.definition import PointwiseDefinition, define_pointwise
 from clprim.language.gradient.by_hand import HandWritten

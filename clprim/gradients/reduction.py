@@ -11,7 +11,9 @@ from clprim.arrays.creation import full
 from clprim.arrays.validation import flag
 from clprim.call.arguments import check_once
 from clprim.errors import ShapeError
-from clprim.gradients.arguments import (
+from clprim.gradients.operator import OperatorGradient
+from clprim.gradients.partials import PartialStages
+from clprim.gradients.request import (
     Given,
     as_names,
     asked_of,
@@ -19,8 +21,6 @@ from clprim.gradients.arguments import (
     kind_of,
     sum_axes,
 )
-from clprim.gradients.operator import OperatorGradient
-from clprim.gradients.partials import PartialStages
 from clprim.gradients.second import SecondGradient
 from clprim.gradients.stages import REAL, GradientStage, StageMaker
 from clprim.language.definition import ReductionDefinition

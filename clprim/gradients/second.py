@@ -14,7 +14,7 @@ import numpy as np
 
 from clprim.arrays.creation import full, zeros
 from clprim.errors import DefinitionError, DTypeError, ShapeError
-from clprim.gradients.arguments import (
+from clprim.gradients.request import (
     as_names,
     as_tuple,
     is_array,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyopencl.array as cl_array
 
-from clprim.gradients.arguments import is_array
 from clprim.gradients.kernels import make
+from clprim.gradients.request import is_array
 from clprim.language.definition import ReductionDefinition
 from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation

@@ -14,7 +14,7 @@ from clprim.arrays.array import Array, array_over, new_array
 from clprim.arrays.creation import full
 from clprim.call.primitive import NoPlanError
 from clprim.errors import ClprimError, DefinitionError
-from clprim.gradients.arguments import is_floating
+from clprim.gradients.request import is_floating
 from clprim.graph.adjoints import Adjoints
 from clprim.graph.graph import Buffer, Node, Uses, buffer_of, layout_of, same_place
 from clprim.graph.spans import Span, arrays_in

@@ -9,7 +9,7 @@ from typing import Any
 from clprim.arrays.array import Array, array_over, new_array
 from clprim.call.primitive import run
 from clprim.errors import DefinitionError
-from clprim.gradients.arguments import is_floating
+from clprim.gradients.request import is_floating
 from clprim.graph.backward import DERIVATIVES, Call, Derivative
 from clprim.graph.graph import Node
 from clprim.plan.strides import Operand, dense_strides, memory_order

@@ -11,7 +11,7 @@ from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from clprim.call.packed import PackedWeight
 from clprim.call.primitive import NoPlanError, Primitive, Request
@@ -232,6 +232,11 @@ class Graph:
     launches: str = "auto"
     ready: dict[Device, Any] = field(default_factory=dict, init=False, repr=False)
 
+    # What runs, writes and reads a graph: `compiled` and `saved`, which import this, say so.
+    run: ClassVar[Callable[[Graph, Sequence[Any]], Any]]
+    write: ClassVar[Callable[[Graph, Any], None]]
+    read: ClassVar[Callable[[Any], Graph]]
+
     def __str__(self) -> str:
         return graph_text(self)
 
@@ -251,9 +256,7 @@ class Graph:
             ShapeError, DTypeError: Other arrays than the inputs.
             DeviceError: An array of another context, or not enough memory.
         """
-        from clprim.graph.compiled import call
-
-        return call(self, arrays)
+        return Graph.run(self, arrays)
 
     def save(self, path: Any) -> None:
         """Writes the graph and its constants to a file, which `load` reads on any device.
@@ -267,9 +270,7 @@ class Graph:
         Raises:
             DefinitionError: A node that cannot be saved.
         """
-        from clprim.graph.saved import save
-
-        save(self, path)
+        Graph.write(self, path)
 
     @staticmethod
     def load(path: Any) -> Graph:
@@ -285,9 +286,7 @@ class Graph:
             DefinitionError: No such file, or one that is damaged.
             ClprimError: What a primitive refuses.
         """
-        from clprim.graph.saved import load
-
-        return load(path)
+        return Graph.read(path)
 
     def with_nodes(self, nodes: Sequence[Node], *notes: str) -> Graph:
         """Returns the graph with other nodes."""

@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
+from clprim.call.packed import PackedWeight
 from clprim.call.signature import Calls
 from clprim.errors import DeviceError, DTypeError
 from clprim.graph.compiled import Compiled
@@ -40,8 +41,9 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:
-        if tracing.active.now is not None:
-            return function(*args, **options)  # a part of another one, which is traced
+        # A part of another one, which is traced; or of a weight that its owner lets go.
+        if tracing.active.now is not None or PackedWeight in map(type, args):
+            return function(*args, **options)
         device = current_device()
         try:
             found = described(name, device, args, options, fallback=True)

@@ -176,3 +176,6 @@ def _node(device: Device, entry: Any, buffers: list[Buffer]) -> Node:
     primitive = made(Form(entry["kind"], dict(entry["told"])))
     numbers, options = decoded(entry["numbers"]), decoded(entry["options"])
     return planned(device, primitive, reads, writes, numbers, options, line=str(entry["line"]))
+
+
+Graph.write, Graph.read = save, load

@@ -71,7 +71,6 @@ _DIRECTIVE = re.compile(
 )
 _INTEGER = re.compile(r"0[xX][0-9a-fA-F]+[uUlL]*$|[0-9]+[uUlL]*$")
 _INTEGER_TYPES = frozenset("char uchar short ushort int uint long ulong size_t".split())
-_ARITHMETIC = frozenset(["+", "-", "*", "/"])
 #: Functions of floating values alone; for integers the compiler cannot choose one.
 _FLOATS = names.COMPONENTWISE - names.INTEGER_FORMS
 _CLASSES = frozenset("isfinite isinf isnan isnormal signbit isequal isless isgreater".split())

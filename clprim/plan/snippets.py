@@ -37,11 +37,8 @@ from clprim.language.tree import (
     names_in,
     walk,
 )
-from clprim.plan.strides import Operand, Space, row_major_strides
+from clprim.plan.strides import REACH, Operand, Space, row_major_strides
 from clprim.traits import DeviceTraits
-
-# Bound: elements that indices of 31 bits reach, beside work-items past the end of a work-group.
-REACH = 2**31 - 2**20
 
 _COMPARISONS = frozenset("< > <= >= == !=".split())
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from clprim.dtypes import AnyDType, stored_type
-from clprim.plan.arguments import Arguments
 from clprim.plan.epilogue import Epilogue, Named, is_position, is_result
 from clprim.plan.kernel import (
     KernelCode,
     OperandCode,
     inner_step,
 )
+from clprim.plan.parameters import Arguments
 from clprim.plan.snippets import Printed, own_names, unified_functions
 from clprim.traits import DeviceTraits
 

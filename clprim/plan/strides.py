@@ -18,6 +18,13 @@ Shape = tuple[int, ...]
 NO_SEQUENCES: tuple[type, ...] = (bytes, bytearray, memoryview, dict, set, frozenset, np.flexible)
 # Bound: elements of an argument that is several integers: what goes on for ever is refused.
 _MOST_ELEMENTS = 1 << 16
+# Bound: elements that indices of 31 bits reach, beside work-items past the end of a work-group.
+REACH = 2**31 - 2**20
+
+
+def index_reaching(*elements: int) -> str:
+    """Returns the index type that reaches so many elements: ``int`` of 31 bits, else ``long``."""
+    return "int" if max(elements) < REACH else "long"
 
 
 def elements_of(value: Any) -> tuple[Any, ...] | None:

@@ -18,7 +18,7 @@ from clprim.call.forms import Form, register_form
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes, weaken
 from clprim.call.signature import outputs_of, told_apart
-from clprim.errors import ShapeError, quoted, shorten, titled
+from clprim.errors import ShapeError, quoted
 from clprim.gradients.kernels import register
 from clprim.language.grouped_definition import define_grouped
 from clprim.options import current_options
@@ -130,8 +130,7 @@ class Grouped(Tabled):
             near=near,
         )
         self._near = near
-        self._text = f"Grouped {shorten(each)!r}"
-        super().__init__(titled(self._text, name), definition)
+        super().__init__(each, name, definition)
         self._result_type = result_dtypes(self.what, result_type, definition.results)
         self._partial_type = None if partial_type is None else dtypes.as_dtype(partial_type)
 
@@ -140,9 +139,6 @@ class Grouped(Tabled):
         """See `Primitive.form`."""
         kind, told = super().form
         return Form(kind, {**told, "near": self._near and dict(self._near)})
-
-    def __repr__(self) -> str:
-        return f"<clprim.{self._text}>"
 
     def __call__(
         self, *args: Any, axis: Any = -1, out: Any = None, keep: Sequence[Any] = ()

@@ -15,8 +15,7 @@ from clprim.call.signature import Calls
 from clprim.language.definition import PointwiseDefinition, texts
 from clprim.plan.kernel import Plan
 from clprim.plan.pointwise.lists import lists_that_fit, plan_lists
-from clprim.plan.snippets import REACH
-from clprim.plan.strides import Operand
+from clprim.plan.strides import REACH, Operand
 from clprim.runtime.device import current_device
 from clprim.traits import DeviceTraits
 

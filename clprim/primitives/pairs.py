@@ -14,7 +14,7 @@ from clprim.call.arguments import check_aliases, check_out, check_side
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes
 from clprim.call.signature import outputs_of
-from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted, shorten, titled
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.gradients.kernels import register
 from clprim.language.pairs_definition import define_pairs
 from clprim.plan.kernel import Plan
@@ -27,7 +27,7 @@ from clprim.primitives.strings import Strings
 from clprim.traits import DeviceTraits
 
 if TYPE_CHECKING:
-    from clprim.gradients.pairs import PairsGradient
+    from clprim.gradients.pairwise import PairsGradient
 
 
 class Options(NamedTuple):
@@ -94,11 +94,7 @@ class Pairs(Strings):
         )
         self.inner, self.outer = inner, outer
         self.expr = expr
-        self._text = f"Pairs {shorten(expr)!r}"
-        super().__init__(titled(self._text, name), definition)
-
-    def __repr__(self) -> str:
-        return f"<clprim.{self._text}>"
+        super().__init__(expr, name, definition)
 
     def __call__(self, *args: Any, axis: int = -1, out: Any = None) -> Array:
         """Computes the reduction.
@@ -138,7 +134,7 @@ class Pairs(Strings):
             DefinitionError: A gradient would pass something that has none or is not known.
         """
         # Derivatives are loaded when first asked for, as they are a fifth of the import.
-        from clprim.gradients.pairs import PairsGradient
+        from clprim.gradients.pairwise import PairsGradient
 
         return PairsGradient(self, wrt)
 

@@ -14,7 +14,7 @@ from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes, weaken
 from clprim.call.signature import outputs_of
-from clprim.errors import ShapeError, shorten, titled
+from clprim.errors import ShapeError
 from clprim.gradients.kernels import make, register
 from clprim.language.definition import define_pointwise
 from clprim.plan.kernel import Plan
@@ -78,8 +78,7 @@ class Pointwise(Strings):
         check: bool = False,
     ) -> None:
         definition = define_pointwise(expr, name=name, preamble=preamble)
-        self._text = f"Pointwise {shorten(expr)!r}"
-        super().__init__(titled(self._text, name), definition)
+        super().__init__(expr, name, definition)
         check = flag(self.what, "check", check)
         self._result_type = result_dtypes(self.what, result_type, definition.results)
         self._gradient = gradient
@@ -87,9 +86,6 @@ class Pointwise(Strings):
             self.gradient()
             if check:
                 make("check", self)
-
-    def __repr__(self) -> str:
-        return f"<clprim.{self._text}>"
 
     def __call__(self, *args: Any, out: Any = None, shape: Sequence[int] | None = None) -> Array:
         """Computes the results.

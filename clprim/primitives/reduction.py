@@ -15,7 +15,7 @@ from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes, weaken
 from clprim.call.signature import outputs_of, told_apart
-from clprim.errors import ShapeError, quoted, shorten, titled
+from clprim.errors import ShapeError, quoted
 from clprim.gradients.kernels import make, register
 from clprim.language.definition import define_reduction
 from clprim.options import current_options
@@ -122,8 +122,7 @@ class Reduction(Tabled):
             name=name,
             preamble=preamble,
         )
-        self._text = f"Reduction {shorten(expr or step)!r}"
-        super().__init__(titled(self._text, name), definition)
+        super().__init__(expr or step, name, definition)
         check = flag(self.what, "check", check)
         self._result_type = result_dtypes(self.what, result_type, definition.results)
         self._partial_type = result_dtypes(self.what, partial_type, definition.partials)
@@ -132,9 +131,6 @@ class Reduction(Tabled):
             self.gradient()
             if check:
                 make("check", self)
-
-    def __repr__(self) -> str:
-        return f"<clprim.{self._text}>"
 
     def __call__(
         self,

@@ -17,7 +17,7 @@ from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import check_count, scalar_dtypes, weaken
 from clprim.call.signature import outputs_of, told_apart
-from clprim.errors import ShapeError, quoted, shorten, titled
+from clprim.errors import ShapeError, quoted
 from clprim.language.definition import ReductionDefinition, define_reduction, texts
 from clprim.language.segmented import segmented
 from clprim.options import current_options
@@ -122,14 +122,10 @@ class Scan(Tabled):
             preamble=preamble,
             scan=True,
         )
-        self._text = f"Scan {shorten(expr or step)!r}"
-        super().__init__(titled(self._text, name), definition)
+        super().__init__(expr or step, name, definition)
         self._result_type = result_dtypes(self.what, result_type, definition.results)
         self._partial_type = result_dtypes(self.what, partial_type, definition.partials)
         self._segmented: dict[bool, ReductionDefinition] = {}
-
-    def __repr__(self) -> str:
-        return f"<clprim.{self._text}>"
 
     def __call__(
         self,

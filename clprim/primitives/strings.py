@@ -12,6 +12,7 @@ from clprim.call.arguments import as_results
 from clprim.call.forms import Form
 from clprim.call.primitive import Primitive
 from clprim.call.scalars import check_count
+from clprim.errors import shorten, titled
 from clprim.language.definition import texts
 from clprim.plan.kernel import Plan
 from clprim.plan.strategy import NOTHING_KNOWN, Family
@@ -36,11 +37,15 @@ class Strings(Primitive):
     _result_type: Any = None
     _partial_type: Any = None
 
-    def __init__(self, what: str, definition: Any) -> None:
-        super().__init__(what, type(self).__name__)
+    def __init__(self, text: str, name: str | None, definition: Any) -> None:
+        self._text = f"{type(self).__name__} {shorten(text)!r}"
+        super().__init__(titled(self._text, name), type(self).__name__)
         self.definition = definition
         self.inputs: int = definition.inputs
         self.scalars: int = definition.scalars
+
+    def __repr__(self) -> str:
+        return f"<clprim.{self._text}>"
 
     def check(
         self,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import clprim
+from clprim.arrays.array import Array
 from clprim.errors import ClprimError
 from clprim.options import current_options
 from clprim.plan.kernel import Choice
@@ -35,7 +35,7 @@ def table_for(device: Device) -> Table:
 def is_timed(table: Table, key: Key) -> bool:
     """Whether nothing is left to time: this version has done it, or what won then is known."""
     version = table.timed.get(key)
-    return version is not None and (key in table.choices or version == clprim.__version__)
+    return version is not None and (key in table.choices or version == Array.namespace.__version__)
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ def _can_be_timed(problem: Any) -> bool:
 def _time(family: Family[Any], problem: Any, key: Key, device: Device) -> None:
     """Times a problem and keeps what wins; a failure leaves it to the rule, with a word."""
     from clprim.call.signature import Calls
+    from clprim.tune.footprint import plain
     from clprim.tune.measure import Case, tune
-    from clprim.tune.memory import plain
 
     case = Case(_title(problem), family, plain(problem), device)
     if len(case.candidates) < 2:
@@ -84,7 +84,7 @@ def _time(family: Family[Any], problem: Any, key: Key, device: Device) -> None:
 def keep(device: Device, entries: Mapping[Key, Entry]) -> Any:
     """Adds entries to the user's table, a file; None if it is not written: they hold for now."""
     try:
-        return save(device, entries, clprim.__version__)
+        return save(device, entries, Array.namespace.__version__)
     except OSError as error:
         warnings.warn(f"the table of tiles cannot be kept: {error}", stacklevel=2)
         return None
@@ -110,8 +110,8 @@ def _title(problem: Any) -> str:
 def record(run: Callable[[], Any], title: str = "") -> list[Case]:
     """Runs something and returns the cases of what was planned, of each class the first."""
     from clprim.call.signature import Calls
+    from clprim.tune.footprint import plain
     from clprim.tune.measure import Case
-    from clprim.tune.memory import plain
 
     asked: list[tuple[Device, Family[Any], Any]] = []
     tables: dict[Device, Table] = {}

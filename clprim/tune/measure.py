@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-import clprim
 from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray, zeros
 from clprim.call.call import bind
@@ -28,7 +27,7 @@ from clprim.runtime import tracing
 from clprim.runtime.device import Device, on
 from clprim.runtime.profile import unseen
 from clprim.tune.clock import Clock, gain, race
-from clprim.tune.memory import Workload, memory_of
+from clprim.tune.footprint import Workload, memory_of
 
 _Values = np.ndarray[Any, Any]
 
@@ -154,7 +153,7 @@ def _right(
         if expected is None:
             expected, allowed = result, error
         if error and result.dtype.kind not in "iub" and result.dtype != case.problem.value:
-            error += float(clprim.finfo(result.dtype).eps)
+            error += float(Array.namespace.finfo(result.dtype).eps)
         if not _agree(result, expected, error + allowed):
             wrong.append(str(choice))
     calls = {c: run for c, run in built.items() if c == tried[0] or str(c) not in wrong}

@@ -9,14 +9,14 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.errors import DefinitionError, ShapeError
-from clprim.ops.attention.attention import _as
 from clprim.ops.attention.problem import Problem
+from clprim.ops.attention.scaled_dot_product import _as
 from clprim.ops.index.gather import check_index
 from clprim.ops.product.matmul import matmul
 from clprim.ops.reduction.softmax import softmax
 from clprim.ops.registry import operator
 from clprim.ops.shape.join import cat
-from clprim.ops.shared.arguments import check_shape, real
+from clprim.ops.shared.checks import check_shape, real
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 

@@ -11,7 +11,6 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.arrays.creation import zeros
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.attention.attention import scaled_dot_product_attention
 from clprim.ops.attention.multi_head_arguments import (
     WHAT,
     as_batch,
@@ -21,6 +20,7 @@ from clprim.ops.attention.multi_head_arguments import (
     is_batched,
     weights_of,
 )
+from clprim.ops.attention.scaled_dot_product import scaled_dot_product_attention
 from clprim.ops.product.matmul import linear, matmul
 from clprim.ops.random.dropout import dropout
 from clprim.ops.reduction.reduce import mean
@@ -28,7 +28,7 @@ from clprim.ops.reduction.softmax import softmax
 from clprim.ops.registry import operator
 from clprim.ops.shape.join import cat
 from clprim.ops.shape.pad import pad
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.flags import saving
 from clprim.ops.shared.strings import kernel
 from clprim.runtime.randomness import State

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.shared.arguments import check_shape, dtype_of, is_array
+from clprim.ops.shared.checks import check_shape, dtype_of, is_array
 from clprim.ops.shared.dims import whole
 
 WHAT = "multi_head_attention_forward"

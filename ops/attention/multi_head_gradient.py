@@ -9,14 +9,14 @@ import numpy as np
 
 from clprim.arrays.array import Array, new_dense
 from clprim.errors import DTypeError, ShapeError, quoted
-from clprim.ops.attention.attention import scaled_dot_product_attention_backward
 from clprim.ops.attention.multi_head import SavedHeads
+from clprim.ops.attention.scaled_dot_product import scaled_dot_product_attention_backward
 from clprim.ops.product.matmul import linear_backward, matmul
 from clprim.ops.random.dropout import dropout_backward
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.reduction.softmax import softmax_backward
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_given, check_shape
+from clprim.ops.shared.checks import check_given, check_shape
 
 
 class MultiHeadGradients(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from clprim.arrays.array import new_dense, view_of
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.product.matmul import matmul
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.checks import dtype_of, real
 from clprim.ops.shared.dims import spread
 from clprim.plan.strides import broadcasts_to
 

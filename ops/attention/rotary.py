@@ -9,7 +9,7 @@ from clprim.arrays.array import Array
 from clprim.errors import ShapeError
 from clprim.ops.index.gather import check_index
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating
+from clprim.ops.shared.checks import check_floating
 from clprim.ops.shared.dims import spread
 from clprim.ops.shared.strings import places
 from clprim.plan.strides import broadcasts_to

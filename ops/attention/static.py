@@ -14,7 +14,7 @@ from clprim.ops.attention.fused import attend_static
 from clprim.ops.attention.problem import Problem
 from clprim.ops.index.gather import check_index
 from clprim.ops.index.scatter import index_copy
-from clprim.ops.shared.arguments import dtype_of, is_array, real
+from clprim.ops.shared.checks import dtype_of, is_array, real
 from clprim.ops.shared.dims import empty_like, whole
 from clprim.ops.shared.strings import kernel
 

@@ -14,9 +14,9 @@ from clprim.ops.elementwise.binary import add
 from clprim.ops.pool.sliding import Windows, sliding
 from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, check_shape
+from clprim.ops.shared.checks import check_floating, check_shape
 from clprim.ops.shared.strings import kernel
-from clprim.ops.shared.windows import Numbers
+from clprim.ops.shared.window import Numbers
 
 
 @operator(

@@ -13,7 +13,7 @@ from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.primitive import request_of
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.conv import problem
-from clprim.ops.conv.arguments import (
+from clprim.ops.conv.operands import (
     across,
     all_as_images,
     as_images,
@@ -24,6 +24,7 @@ from clprim.ops.conv.arguments import (
     check_rank,
     check_shapes,
     check_transposed,
+    looked_up,
     operands_of,
     out_as_images,
     unbatched,
@@ -35,7 +36,7 @@ from clprim.ops.product.arguments import check_operands
 from clprim.ops.registry import operator
 from clprim.ops.shared.epilogue import split_arguments
 from clprim.ops.shared.ranks import Convolved, Shuffled, of_rank, rank_of
-from clprim.ops.shared.windows import Numbers, Padding, axes, numbers, sides, transposed_axes
+from clprim.ops.shared.window import Numbers, Padding, axes, numbers, sides, transposed_axes
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.runtime.device import current_device
 
@@ -217,6 +218,7 @@ conv2d = _chosen(
 )
 
 
+@looked_up
 def _conv(
     what: str,
     x: Any,
@@ -305,15 +307,25 @@ def _conv_transpose(
         >>> ops.conv_transpose2d(x, cp.full((1, 1, 1, 2), 1.0), stride=2).get()
         array([[[[1., 1., 2., 2.]]]], dtype=float32)
     """
+    if rank_of(what) != 2:
+        given = stride, padding, output_padding, groups, dilation
+        return _transposed(what, x, w, bias, *given, **store)
+    single = getattr(x, "ndim", 0) == 3 and getattr(w, "ndim", 0) == 4
+    told = Settings(stride, padding, dilation, groups, output_padding)
+    told = _with_store(told, bias, store, _IMAGE if single else _IMAGES)
+    primitive, out, args = problem.transposed(what), store["out"], store["epilogue_args"]
+    if not single:
+        return convolve(primitive, x, w, bias, told, args, out=out, beta=store["beta"])
+    return _images(primitive, (x, w, bias), told, store)
+
+
+@looked_up
+def _transposed(
+    what: str, x: Any, w: Any, bias: Any, *settings: Any, **store: Unpack[Convolved]
+) -> Array:
+    """Returns the transposed convolution of rows or volumes."""
+    stride, padding, output_padding, groups, dilation = settings
     ndim = rank_of(what)
-    if ndim == 2:
-        single = getattr(x, "ndim", 0) == 3 and getattr(w, "ndim", 0) == 4
-        told = Settings(stride, padding, dilation, groups, output_padding)
-        told = _with_store(told, bias, store, _IMAGE if single else _IMAGES)
-        primitive, out, args = problem.transposed(what), store["out"], store["epilogue_args"]
-        if not single:
-            return convolve(primitive, x, w, bias, told, args, out=out, beta=store["beta"])
-        return _images(primitive, (x, w, bias), told, store)
     x, matrix, single = operands_of(what, ndim, "x", x, w, store["algorithm"])
     check_rank(what, "x", x.shape, ndim + 2)
     check_rank(what, "w", matrix.shape, ndim + 2)

@@ -13,7 +13,7 @@ from clprim.call.forms import register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, ShapeError, quoted
-from clprim.ops.conv.arguments import (
+from clprim.ops.conv.operands import (
     Shape4,
     bias_place,
     check_shapes,
@@ -24,7 +24,7 @@ from clprim.ops.conv.arguments import (
 from clprim.ops.conv.problem import FORWARD
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.shared.epilogue import check_epilogue
-from clprim.ops.shared.windows import Numbers, axes, numbers
+from clprim.ops.shared.window import Numbers, axes, numbers
 from clprim.plan.conv.lowering import forward
 from clprim.plan.conv.problem import Axis, Convolution
 from clprim.plan.depthwise.problem import depthwise_of

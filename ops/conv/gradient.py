@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clprim.arrays.array import Array, new_dense
 from clprim.errors import ShapeError
-from clprim.ops.conv.arguments import (
+from clprim.ops.conv.operands import (
     across,
     as_images,
     as_rows,
@@ -17,6 +17,7 @@ from clprim.ops.conv.arguments import (
     check_shuffle,
     checked_axes,
     given_shape,
+    looked_up,
     operands_of,
     out_as_images,
     unbatched,
@@ -27,11 +28,10 @@ from clprim.ops.conv.settings import Settings
 from clprim.ops.conv.volumes import Told, correlate, spread, volumes
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.registry import operator
-from clprim.ops.shape.pixels import space_to_depth
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shape.pixel_shuffle import space_to_depth
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.ranks import Convolved, ShuffledBack, Windowed, of_rank, rank_of
 from clprim.ops.shared.sums import SUM
-from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.problem import Axis
 from clprim.primitives.product import ContractionPrimitive, contract
@@ -149,6 +149,7 @@ def _told(
     return Settings(*steps, settings["groups"], 0, shape, block, mode, settings["algorithm"])
 
 
+@looked_up
 def _conv_input(
     what: str, input_shape: Sequence[int], w: Any, grad: Any, **settings: Unpack[Windowed]
 ) -> Array:
@@ -179,6 +180,7 @@ conv3d_input = of_rank(
 )
 
 
+@looked_up
 def _conv_weight(
     what: str, x: Any, weight_shape: Sequence[int], grad: Any, **settings: Unpack[Windowed]
 ) -> Array:
@@ -203,8 +205,7 @@ def _conv_weight(
         out = new_dense(shape, dtype)
     if not math.prod(shape):
         return out
-    error = current_options().convolution_error
-    told = Told(found, settings["groups"], None, (), beta, algorithm, error)
+    told = Told(found, settings["groups"], None, (), beta, algorithm)
     return correlate(x, grad, out, told)
 
 

@@ -14,7 +14,7 @@ from clprim.call.primitive import Request, Target
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, DTypeError
 from clprim.language.epilogue_snippet import define_epilogue
-from clprim.ops.conv.arguments import (
+from clprim.ops.conv.operands import (
     bias_place,
     check_rank,
     check_shapes,
@@ -30,7 +30,7 @@ from clprim.ops.conv.arguments import (
 from clprim.ops.conv.settings import Settings
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes, split_bias
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
-from clprim.ops.shared.windows import Numbers, Padding, axes, transposed_axes
+from clprim.ops.shared.window import Numbers, Padding, axes, transposed_axes
 from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.problem import Axis, Convolution

@@ -21,17 +21,15 @@ from clprim.arrays.array import Array, new_dense, view_of
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError
-from clprim.graph.repeat import repeatable
-from clprim.ops.conv.arguments import batched, unbatched
+from clprim.ops.conv.operands import batched, unbatched
 from clprim.ops.conv.problem import FORWARD, convolve, forward, to_weight, transposed
 from clprim.ops.conv.settings import Settings
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
-from clprim.ops.shared.arguments import check_shape
+from clprim.ops.shared.checks import check_shape
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.ranks import Convolved
 from clprim.ops.shared.strings import kernel
-from clprim.options import current_options
 from clprim.plan.conv.problem import Axis
 from clprim.plan.epilogue import is_position
 from clprim.primitives.pointwise import Pointwise
@@ -44,7 +42,7 @@ Operands = tuple[Any, Any, Any]
 
 
 class Told(NamedTuple):
-    """What a convolution of volumes is told; the error admitted decides on its algorithm."""
+    """What a convolution of volumes is told."""
 
     axes: Axes
     groups: int
@@ -52,7 +50,6 @@ class Told(NamedTuple):
     scalars: tuple[Any, ...]
     beta: float
     algorithm: str
-    error: float
 
 
 def _thin(found: Axes) -> bool:
@@ -174,8 +171,7 @@ def volumes(
     check_result(what, out, device, shape, dtype, inputs=(x, matrix), extras=extras, beta=beta)
     if out is None:
         out = empty_like(x, shape, dtype)
-    error = current_options().convolution_error
-    told = Told(found, groups, epilogue, scalars, beta, store["algorithm"], error)
+    told = Told(found, groups, epilogue, scalars, beta, store["algorithm"])
     y = run(what, x, w, bias, args, out, told) if math.prod(shape) else out
     return given if given is not None else unbatched(y) if single else y
 
@@ -201,7 +197,6 @@ def _epilogue(
     return tuple(wide), numbers
 
 
-@repeatable
 def convolve_volumes(
     what: str,
     x: Any,
@@ -239,7 +234,6 @@ def convolve_volumes(
     return out
 
 
-@repeatable
 def spread(
     what: str,
     x: Any,
@@ -290,7 +284,6 @@ def spread(
     return _ADD(run(*given, shape=out.shape), out, beta, out=out)
 
 
-@repeatable
 def correlate(
     x: Any,
     grad: Any,

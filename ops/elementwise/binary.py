@@ -14,7 +14,7 @@ from clprim.dtypes import adapted
 from clprim.errors import DefinitionError, DTypeError, quoted
 from clprim.ops.elementwise.calls import arithmetic, common_dtype
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import is_array, number, operand
+from clprim.ops.shared.checks import is_array, number, operand
 from clprim.ops.shared.strings import kernel
 
 

@@ -13,7 +13,7 @@ from clprim.arrays.expressions import TRUTHS, renamed
 from clprim.dtypes import AnyDType, adapted, promote, scalar_dtype
 from clprim.errors import ShapeError
 from clprim.ops.elementwise.row import SAME, Row, gradient, gradient_of_result
-from clprim.ops.shared.arguments import check_floating, dtype_of, is_array, number, operand, real
+from clprim.ops.shared.checks import check_floating, dtype_of, is_array, number, operand, real
 from clprim.ops.shared.made import made
 from clprim.primitives.arithmetic import binary, copy
 from clprim.primitives.arithmetic import unary as arithmetic_of_one

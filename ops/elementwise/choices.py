@@ -16,7 +16,7 @@ from clprim.dtypes import promote, scalar_dtype
 from clprim.errors import DefinitionError
 from clprim.ops.elementwise.table import ROWS
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import Operator, dtype_of, is_array, number
+from clprim.ops.shared.checks import Operator, dtype_of, is_array, number
 from clprim.ops.shared.strings import kernel
 from clprim.primitives.pointwise import Pointwise
 

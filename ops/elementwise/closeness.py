@@ -10,7 +10,7 @@ from clprim.arrays.array import Array
 from clprim.dtypes import adapted
 from clprim.ops.reduction.reduce import all as all_of
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of, is_array, number, real
+from clprim.ops.shared.checks import dtype_of, is_array, number, real
 from clprim.ops.shared.strings import kernel
 from clprim.runtime.device import current_device
 

@@ -9,7 +9,7 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import current_device

@@ -12,7 +12,7 @@ import numpy as np
 from clprim.arrays.expressions import renamed
 from clprim.dtypes import AnyDType
 from clprim.language.definition import is_taken
-from clprim.ops.shared.arguments import Operator, by_kind
+from clprim.ops.shared.checks import Operator, by_kind
 from clprim.primitives.pointwise import Pointwise
 
 _FLOAT32 = np.dtype(np.float32)

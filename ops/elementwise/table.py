@@ -15,7 +15,7 @@ from clprim.errors import DefinitionError, DTypeError
 from clprim.ops.elementwise import formulas
 from clprim.ops.elementwise.formulas import log1p_exp, sigmoid_of
 from clprim.ops.elementwise.row import SAME, Row
-from clprim.ops.shared.arguments import dtype_of, number, real
+from clprim.ops.shared.checks import dtype_of, number, real
 
 # --- of numbers ----------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from clprim.ops.elementwise.row import Row
 from clprim.ops.elementwise.table import ROWS
 from clprim.ops.gradients.vjp import vjp
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.checks import dtype_of, real
 from clprim.ops.shared.dims import one_axis, whole
 from clprim.ops.shared.strings import kernel
 

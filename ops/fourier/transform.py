@@ -20,7 +20,7 @@ from clprim.ops.registry import operator
 from clprim.ops.shape.join import cat, stack
 from clprim.ops.shape.pad import pad
 from clprim.ops.shape.turn import flip
-from clprim.ops.shared.arguments import check_floating
+from clprim.ops.shared.checks import check_floating
 from clprim.ops.shared.dims import one_dim, whole
 from clprim.ops.shared.strings import kernel
 

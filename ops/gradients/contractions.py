@@ -16,7 +16,7 @@ from clprim.ops.conv.gradient import conv2d_input, conv2d_weight
 from clprim.ops.conv.settings import Settings
 from clprim.ops.product.coded import CodedOptions
 from clprim.ops.product.matmul import matmul
-from clprim.ops.shape.pixels import space_to_depth
+from clprim.ops.shape.pixel_shuffle import space_to_depth
 from clprim.ops.shared.epilogue import append
 from clprim.ops.shared.sums import SUM
 from clprim.plan.epilogue import is_position

@@ -19,7 +19,7 @@ from clprim.graph.spans import Rule, differentiable
 from clprim.ops.gradients import composed
 from clprim.ops.gradients.contractions import apply_epilogue
 from clprim.ops.registry import OPERATORS
-from clprim.ops.shared.arguments import is_array
+from clprim.ops.shared.checks import is_array
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.epilogue import split_arguments
 from clprim.ops.shared.sums import SUM

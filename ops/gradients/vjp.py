@@ -18,7 +18,7 @@ from clprim.graph.backward import Walk, differentiated
 from clprim.graph.compiled import Compiled
 from clprim.graph.signature import described
 from clprim.graph.trace import traced
-from clprim.ops.shared.arguments import check_floating, check_shape, is_array
+from clprim.ops.shared.checks import check_floating, check_shape, is_array
 from clprim.ops.shared.ranks import GRAD
 from clprim.plan.strides import overlaps_itself
 from clprim.runtime import tracing

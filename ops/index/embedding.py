@@ -15,7 +15,7 @@ from clprim.ops.index.scatter import index_copy
 from clprim.ops.norm.renorm import renorm
 from clprim.ops.reduction.extrema import amax
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of, is_array, number
+from clprim.ops.shared.checks import dtype_of, is_array, number
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 from clprim.primitives.quantized_weight import QuantizedWeight, rows_of

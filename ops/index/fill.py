@@ -17,7 +17,7 @@ from clprim.ops.index.scatter import index_copy
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.registry import operator
 from clprim.ops.scan.cumulative import cumsum
-from clprim.ops.shared.arguments import dtype_of, is_array, number
+from clprim.ops.shared.checks import dtype_of, is_array, number
 from clprim.ops.shared.dims import one_axis, whole
 from clprim.ops.shared.strings import kernel
 from clprim.ops.sort.search import masked_select

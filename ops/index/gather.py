@@ -15,7 +15,7 @@ from clprim.call.arguments import check_out
 from clprim.errors import DTypeError, ShapeError
 from clprim.graph.repeat import repeatable
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.dims import one_dim
 from clprim.ops.shared.strings import kernel, places
 from clprim.plan.strides import broadcast_shapes

@@ -19,7 +19,7 @@ from clprim.ops.index.index import index
 from clprim.ops.index.scatter import index_add, scatter_add
 from clprim.ops.index.taking import take_in
 from clprim.ops.reduction.reduce import sum as add_up
-from clprim.ops.shared.arguments import check_shape, dtype_of
+from clprim.ops.shared.checks import check_shape, dtype_of
 from clprim.ops.shared.dims import empty_like, one_dim, spread, whole
 from clprim.ops.shared.strings import kernel, lower_bound
 from clprim.plan.strides import dense_strides

@@ -16,7 +16,7 @@ from clprim.graph.repeat import repeatable
 from clprim.ops.index.gather import WRAPPED, check_index
 from clprim.ops.index.scatter import index_add, index_copy
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of, is_array
+from clprim.ops.shared.checks import dtype_of, is_array
 from clprim.ops.shared.strings import kernel
 from clprim.ops.sort.search import nonzero
 from clprim.plan.strides import broadcast_shapes

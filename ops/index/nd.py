@@ -16,7 +16,7 @@ from clprim.graph.repeat import repeatable
 from clprim.ops.index.gather import WRAPPED, check_index
 from clprim.ops.index.scatter import scatter, scatter_reduce
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 

@@ -9,7 +9,7 @@ from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.gather import check_index
 from clprim.ops.index.taking import take_in
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of, is_array, number
+from clprim.ops.shared.checks import dtype_of, is_array, number
 from clprim.ops.shared.dims import one_axis
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.ops.index.gather import WRAPPED
-from clprim.ops.shared.arguments import is_array
+from clprim.ops.shared.checks import is_array
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.strings import kernel, lower_bound, places
 from clprim.ops.sort.keys import with_axis

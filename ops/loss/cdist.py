@@ -12,12 +12,12 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray, zeros, zeros_like
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import DefinitionError, ShapeError
-from clprim.gradients.arguments import as_tuple
+from clprim.gradients.request import as_tuple
 from clprim.graph.repeat import repeatable
 from clprim.ops.loss.distance import distance, distance_gradient, norm_order
 from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, check_shape
+from clprim.ops.shared.checks import check_floating, check_shape
 from clprim.ops.shared.strings import kernel, lower_bound
 from clprim.ops.shared.sums import added
 from clprim.primitives.reduction import Reduction

@@ -14,9 +14,9 @@ from clprim.arrays.array import Array, new_dense
 from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.loss.reduced import check_reduction
-from clprim.ops.norm.arguments import channel_view, check_result
+from clprim.ops.norm.checks import channel_view, check_result
 from clprim.ops.norm.moments import flat_view, spread_view, statistics_dtype
-from clprim.ops.shared.arguments import check_floating, dtype_of, real
+from clprim.ops.shared.checks import check_floating, dtype_of, real
 from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import added
 from clprim.primitives.pointwise import Pointwise

@@ -20,7 +20,7 @@ from clprim.ops.loss.reduced import check_reduction
 from clprim.ops.reduction.reduce import mean
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, check_shape, is_array
+from clprim.ops.shared.checks import check_floating, check_shape, is_array
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 

@@ -13,7 +13,7 @@ from clprim.gradients.reduction import ReductionGradient
 from clprim.graph.repeat import repeatable
 from clprim.ops.gradients.vjp import vjp
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, real
+from clprim.ops.shared.checks import check_floating, real
 from clprim.ops.shared.sums import added
 from clprim.primitives.reduction import Reduction
 

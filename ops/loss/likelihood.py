@@ -9,7 +9,7 @@ from clprim.errors import DefinitionError, ShapeError
 from clprim.ops.gradients.vjp import vjp
 from clprim.ops.loss.reduced import Loss
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, real
+from clprim.ops.shared.checks import check_floating, real
 
 # A variance below the least one counts as that; as in PyTorch its slope is then that at the least.
 _VARIANCE = "typeof_y0 d = x0 - x2; typeof_y0 v = x1 < w0 ? w0 : x1; "

@@ -11,12 +11,12 @@ from clprim.dtypes import AnyDType, is_real, value_dtype
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.gradients.vjp import vjp
 from clprim.ops.index.gather import check_index
-from clprim.ops.loss.operators import binary_cross_entropy_with_logits
+from clprim.ops.loss.losses import binary_cross_entropy_with_logits
 from clprim.ops.loss.reduced import check_reduction, scaled
 from clprim.ops.norm.moments import spread_view
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of, real
+from clprim.ops.shared.checks import check_floating, check_shape, dtype_of, real
 from clprim.ops.shared.strings import kernel
 from clprim.primitives.pointwise import Pointwise
 

@@ -13,7 +13,7 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, promote
 from clprim.errors import DefinitionError, quoted
-from clprim.ops.shared.arguments import check_floating, dtype_of
+from clprim.ops.shared.checks import check_floating, dtype_of
 from clprim.ops.shared.sums import added
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction

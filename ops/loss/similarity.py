@@ -12,7 +12,7 @@ from clprim.graph.repeat import repeatable
 from clprim.ops.gradients.vjp import vjp
 from clprim.ops.loss.reduced import Loss, above_0, check_reduction
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of, real
+from clprim.ops.shared.checks import check_floating, check_shape, dtype_of, real
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.sums import added
 from clprim.plan.strides import broadcast_shapes

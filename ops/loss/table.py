@@ -15,7 +15,7 @@ from typing import Any
 from clprim.errors import DefinitionError
 from clprim.ops.elementwise.formulas import log1p_exp
 from clprim.ops.loss.reduced import Loss, above_0
-from clprim.ops.shared.arguments import real
+from clprim.ops.shared.checks import real
 
 Text = str | Callable[..., str]
 

@@ -21,7 +21,7 @@ from clprim.ops.loss.distance import (
 )
 from clprim.ops.loss.reduced import Loss, above_0, check_reduction
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, real
+from clprim.ops.shared.checks import check_floating, real
 from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import added
 from clprim.primitives.reduction import Reduction

@@ -17,7 +17,7 @@ from clprim.call.arguments import as_results, check_aliases, check_array
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
 from clprim.graph.repeat import repeatable
-from clprim.ops.norm.arguments import (
+from clprim.ops.norm.checks import (
     channel_view,
     channels_of,
     check_floats,
@@ -33,7 +33,7 @@ from clprim.ops.norm.moments import (
 )
 from clprim.ops.norm.running_statistics import RunningStatistics
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.checks import dtype_of, real
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.ranks import Store, of_rank

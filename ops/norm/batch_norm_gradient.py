@@ -13,16 +13,16 @@ from clprim.call.arguments import check_aliases, check_array, check_out
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.graph.repeat import repeatable
-from clprim.ops.norm.arguments import (
+from clprim.ops.norm.batch_norm import reduced_axes
+from clprim.ops.norm.checks import (
     channel_view,
     channels_of,
     check_floats,
     check_gradient,
     check_vector,
 )
-from clprim.ops.norm.batch_norm import reduced_axes
 from clprim.ops.norm.moments import spread_view, standardizing, statistics_dtype
-from clprim.ops.shared.arguments import check_mask, real
+from clprim.ops.shared.checks import check_mask, real
 from clprim.ops.shared.dims import empty_like
 from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise

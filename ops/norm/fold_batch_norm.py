@@ -8,11 +8,11 @@ from typing import Any
 from clprim.arrays.array import Array, view_of
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError, quoted
-from clprim.ops.norm.arguments import check_floats, check_vector
+from clprim.ops.norm.checks import check_floats, check_vector
 from clprim.ops.norm.moments import statistics_dtype
 from clprim.ops.reduction.reduce import all as all_of
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import real
+from clprim.ops.shared.checks import real
 from clprim.ops.shared.dims import empty_like
 from clprim.primitives.pointwise import Pointwise
 

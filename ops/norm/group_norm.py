@@ -16,7 +16,7 @@ from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import ShapeError, quoted
 from clprim.gradients.grouped import GroupedGradient
 from clprim.graph.repeat import repeatable
-from clprim.ops.norm.arguments import (
+from clprim.ops.norm.checks import (
     channels_of,
     check_floats,
     check_gradient,
@@ -32,7 +32,7 @@ from clprim.ops.norm.moments import (
     statistics_dtype,
 )
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_mask, real
+from clprim.ops.shared.checks import check_mask, real
 from clprim.ops.shared.dims import empty_like
 
 

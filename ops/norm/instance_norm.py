@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from clprim.arrays.array import Array
 from clprim.errors import DTypeError, ShapeError
 from clprim.graph.repeat import repeatable
-from clprim.ops.norm.arguments import channels_of, check_floats
 from clprim.ops.norm.batch_norm import batch_norm
+from clprim.ops.norm.checks import channels_of, check_floats
 from clprim.ops.norm.group_norm import check_groups, groups_backward, normalize_groups
 from clprim.ops.norm.running_statistics import RunningStatistics
 from clprim.ops.reduction.reduce import mean as mean_of
-from clprim.ops.shared.arguments import real
+from clprim.ops.shared.checks import real
 from clprim.ops.shared.ranks import of_rank
 
 if TYPE_CHECKING:

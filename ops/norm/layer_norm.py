@@ -14,7 +14,7 @@ from clprim.arrays.array import Array, new_dense
 from clprim.dtypes import AnyDType
 from clprim.gradients.grouped import GroupedGradient
 from clprim.graph.repeat import repeatable
-from clprim.ops.norm.arguments import (
+from clprim.ops.norm.checks import (
     check_gradient,
     check_result,
     check_rows,
@@ -29,7 +29,7 @@ from clprim.ops.norm.moments import (
     statistics_dtype,
 )
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_mask, real
+from clprim.ops.shared.checks import check_mask, real
 
 
 @operator(

@@ -7,11 +7,11 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError
 from clprim.graph.repeat import repeatable
-from clprim.ops.norm.arguments import check_floats, check_gradient, check_result
+from clprim.ops.norm.checks import check_floats, check_gradient, check_result
 from clprim.ops.norm.moments import statistics_dtype
 from clprim.ops.pool import avg_pool
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import real
+from clprim.ops.shared.checks import real
 from clprim.ops.shared.dims import empty_like, whole
 from clprim.ops.shared.strings import kernel
 

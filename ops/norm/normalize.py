@@ -11,7 +11,7 @@ from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, DTypeError
 from clprim.ops.gradients.vjp import vjp
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import real
+from clprim.ops.shared.checks import real
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.sums import added
 from clprim.primitives.grouped import Grouped

@@ -10,9 +10,9 @@ from clprim.arrays.array import Array
 from clprim.errors import ShapeError
 from clprim.ops.gradients.vjp import vjp
 from clprim.ops.loss.distance import norm_order
-from clprim.ops.optim.lists import not_negative
+from clprim.ops.optim.foreach import not_negative
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating
+from clprim.ops.shared.checks import check_floating
 from clprim.ops.shared.dims import one_dim
 from clprim.primitives.grouped import Grouped
 

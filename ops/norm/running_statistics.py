@@ -8,8 +8,8 @@ from typing import Any
 
 from clprim.call.arguments import check_aliases, check_array
 from clprim.errors import DTypeError, ShapeError, quoted
-from clprim.ops.norm.arguments import check_vector
-from clprim.ops.shared.arguments import is_array, real
+from clprim.ops.norm.checks import check_vector
+from clprim.ops.shared.checks import is_array, real
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import current_device
 

@@ -12,8 +12,8 @@ from clprim.arrays.creation import empty
 from clprim.dtypes import promote
 from clprim.errors import ShapeError
 from clprim.graph.repeat import repeatable
-from clprim.ops.optim.lists import Lists, gathered, lists, not_negative, run_all
-from clprim.ops.shared.arguments import real
+from clprim.ops.optim.foreach import Lists, gathered, lists, not_negative, run_all
+from clprim.ops.shared.checks import real
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 

@@ -12,9 +12,9 @@ from clprim.arrays.creation import empty, zeros
 from clprim.dtypes import is_integer, promote
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.graph.repeat import repeatable
-from clprim.ops.optim.lists import Lists, gathered, lists, not_negative, run_all
+from clprim.ops.optim.foreach import Lists, gathered, lists, not_negative, run_all
 from clprim.ops.reduction.extrema import amax
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.checks import dtype_of, real
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from clprim.dtypes import is_integer
 from clprim.errors import ShapeError, quoted
-from clprim.ops.optim.lists import Lists, fraction, lists, not_negative, run_all
-from clprim.ops.shared.arguments import real
+from clprim.ops.optim.foreach import Lists, fraction, lists, not_negative, run_all
+from clprim.ops.shared.checks import real
 from clprim.primitives.pointwise import Pointwise
 
 __all__ = ["adagrad", "adam", "adamw", "lion", "rmsprop", "sgd"]

@@ -19,10 +19,10 @@ from clprim.errors import ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.pool.avg_pool import mean_pool
 from clprim.ops.pool.max_pool import greatest, lowest
-from clprim.ops.pool.pairs import MAXIMA, AdaptivePool
+from clprim.ops.pool.overloads import MAXIMA, AdaptivePool
 from clprim.ops.pool.sliding import lead_of
 from clprim.ops.reduction.reduce import mean
-from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of
+from clprim.ops.shared.checks import check_floating, check_shape, dtype_of
 from clprim.ops.shared.epilogue import stored
 from clprim.ops.shared.ranks import Store, of_rank, rank_of
 from clprim.ops.shared.strings import kernel, places

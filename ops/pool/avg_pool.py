@@ -13,11 +13,11 @@ from clprim.dtypes import is_integer
 from clprim.errors import ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.pool.sliding import Windows, windows
-from clprim.ops.shared.arguments import check_floating, check_shape
+from clprim.ops.shared.checks import check_floating, check_shape
 from clprim.ops.shared.epilogue import stored
 from clprim.ops.shared.ranks import Store, of_rank, rank_of
 from clprim.ops.shared.strings import kernel
-from clprim.ops.shared.windows import Numbers, Padding
+from clprim.ops.shared.window import Numbers, Padding
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -16,18 +16,16 @@ from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.pool.max_pool import greatest
-from clprim.ops.pool.pairs import MAXIMA, FractionalPool, Ratio
+from clprim.ops.pool.overloads import MAXIMA, FractionalPool, Ratio
 from clprim.ops.pool.sliding import lead_of
-from clprim.ops.shared.arguments import check_floating, dtype_of, real
+from clprim.ops.shared.checks import check_floating, dtype_of, real
 from clprim.ops.shared.epilogue import stored
 from clprim.ops.shared.ranks import Store, of_rank, rank_of
 from clprim.ops.shared.strings import places
-from clprim.ops.shared.windows import Numbers, numbers
+from clprim.ops.shared.window import Numbers, numbers
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-_SAMPLE = "image({0}), 2, 2, random_samples=empty((0, 3, {0}), float32)"
 
 
 def _pool(

@@ -17,14 +17,14 @@ from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
 from clprim.graph.repeat import repeatable
 from clprim.ops.index.scatter import scatter_add
-from clprim.ops.pool.pairs import MAXIMA, MaxPool
+from clprim.ops.pool.overloads import MAXIMA, MaxPool
 from clprim.ops.pool.sliding import Windows, lead_of, windows
-from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of
+from clprim.ops.shared.checks import check_floating, check_shape, dtype_of
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import stored
 from clprim.ops.shared.ranks import Store, of_rank, rank_of
 from clprim.ops.shared.strings import kernel
-from clprim.ops.shared.windows import Numbers, Padding
+from clprim.ops.shared.window import Numbers, Padding
 from clprim.primitives.lines import take_lines
 
 if TYPE_CHECKING:

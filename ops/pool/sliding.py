@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from clprim.errors import ShapeError, quoted
-from clprim.ops.shared import windows as shared
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared import window as shared
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.strings import places
-from clprim.ops.shared.windows import Numbers, Padding, in_pairs, numbers
+from clprim.ops.shared.window import Numbers, Padding, in_pairs, numbers
 from clprim.plan.conv.problem import Axis
 
 

@@ -12,11 +12,11 @@ from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.pool.max_pool import check_indices, gathered
 from clprim.ops.pool.sliding import Windows, lead_of
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.epilogue import stored
 from clprim.ops.shared.ranks import Store, of_rank, rank_of
 from clprim.ops.shared.strings import kernel, places
-from clprim.ops.shared.windows import Numbers, numbers
+from clprim.ops.shared.window import Numbers, numbers
 from clprim.plan.conv.problem import Axis
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from clprim.arrays.array import Array
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of, number
+from clprim.ops.shared.checks import dtype_of, number
 from clprim.plan.strides import broadcasts_to
 
 

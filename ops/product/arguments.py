@@ -13,7 +13,7 @@ from clprim.call.arguments import check_aliases, check_array, check_out
 from clprim.call.primitive import Request, Target
 from clprim.dtypes import AnyDType, is_real, promote, require_supported, value_dtype
 from clprim.errors import DeviceError, DTypeError, ShapeError, quoted
-from clprim.ops.shared.arguments import check_shape
+from clprim.ops.shared.checks import check_shape
 from clprim.plan.strides import Operand
 
 _INT32 = np.dtype(np.int32)

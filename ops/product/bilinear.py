@@ -12,7 +12,7 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.ops.product.arguments import check_operands, product_dtypes
 from clprim.ops.product.matmul import linear, linear_backward, matmul
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_mask, check_shape
+from clprim.ops.shared.checks import check_mask, check_shape
 from clprim.ops.shared.strings import kernel
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device

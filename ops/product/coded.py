@@ -21,7 +21,7 @@ from clprim.ops.product.arguments import (
 )
 from clprim.ops.product.lowering import expand, products, shapes
 from clprim.ops.shape.pad import pad
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.plan.epilogue import Read
 from clprim.plan.quantized.coding import Coding, Field

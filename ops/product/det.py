@@ -10,7 +10,7 @@ from clprim.errors import ShapeError
 from clprim.graph.repeat import repeatable
 from clprim.ops.reduction.extrema import argmax
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating
+from clprim.ops.shared.checks import check_floating
 from clprim.ops.shared.strings import kernel
 
 # Of a matrix that a work-item keeps to itself.

@@ -15,7 +15,7 @@ from clprim.errors import ShapeError, quoted
 from clprim.ops.product.matmul import matmul
 from clprim.ops.reduction.reduce import sum as reduce_sum
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.strings import kernel
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -23,7 +23,7 @@ from clprim.ops.product.arguments import (
 from clprim.ops.product.coded import coded_product
 from clprim.ops.product.lowering import expand, products, shapes, squeeze
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_mask, dtype_of, is_array
+from clprim.ops.shared.checks import check_mask, dtype_of, is_array
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.ops.shared.sums import SUM
 from clprim.plan.epilogue import Read

@@ -9,7 +9,7 @@ from clprim.dtypes import promote
 from clprim.errors import ShapeError
 from clprim.ops.gradients.vjp import vjp
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.dims import one_dim
 from clprim.ops.shared.strings import kernel, places
 from clprim.ops.shared.sums import SUM
@@ -83,9 +83,6 @@ def _summed(grad: Array, like: Any) -> Array:
     axes = [d for d, n in enumerate(grad.shape) if d < missing or like.shape[d - missing] != n]
     found: Array = SUM(grad, axis=tuple(axes)).reshape(like.shape)
     return found
-
-
-_PRODUCT = "y0 = (typeof_y0)x0 * (typeof_y0)x1;"
 
 
 @operator()

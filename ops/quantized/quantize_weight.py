@@ -9,7 +9,7 @@ import numpy as np
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.quantized.formats import BLOCKS, Numbers, rounded
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import is_array
+from clprim.ops.shared.checks import is_array
 from clprim.ops.shared.dims import whole
 from clprim.plan.quantized.coding import UNIT, Coding, Field
 from clprim.primitives.quantized_weight import QuantizedWeight

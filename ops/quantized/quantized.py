@@ -19,8 +19,8 @@ from clprim.call.arguments import check_array
 from clprim.call.packed import matrix_of
 from clprim.dtypes import NO_ARRAY, AnyDType, as_dtype
 from clprim.errors import DTypeError, ShapeError, quoted
-from clprim.ops.conv.arguments import check_shapes
 from clprim.ops.conv.forward import conv2d
+from clprim.ops.conv.operands import check_shapes
 from clprim.ops.product.arguments import check_bias
 from clprim.ops.product.matmul import matmul
 from clprim.ops.quantized.zero_points import (
@@ -33,11 +33,11 @@ from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.registry import operator
 from clprim.ops.shape.join import repeat_interleave
 from clprim.ops.shape.pad import pad
-from clprim.ops.shared.arguments import dtype_of, is_array, real
+from clprim.ops.shared.checks import dtype_of, is_array, real
 from clprim.ops.shared.dims import one_dim
 from clprim.ops.shared.ranks import Steps, of_rank
 from clprim.ops.shared.strings import kernel
-from clprim.ops.shared.windows import axes
+from clprim.ops.shared.window import axes
 from clprim.runtime.device import current_device
 
 if TYPE_CHECKING:

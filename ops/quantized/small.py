@@ -15,7 +15,7 @@ from clprim.arrays.creation import asarray
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, DTypeError, quoted
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.strings import kernel, lower_bound
 
 _BYTE, _FLOAT32 = np.dtype(np.uint8), np.dtype(np.float32)

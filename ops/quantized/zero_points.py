@@ -16,7 +16,7 @@ from clprim.arrays.creation import asarray
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.reduction.reduce import sum as add_up
-from clprim.ops.shared.arguments import is_array
+from clprim.ops.shared.checks import is_array
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 from clprim.plan.strides import elements_of

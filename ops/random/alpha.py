@@ -10,7 +10,7 @@ from clprim.errors import ShapeError
 from clprim.ops.elementwise.operators import leaky_relu, leaky_relu_backward
 from clprim.ops.random.dropout import channel_factors, probability
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, check_shape, real
+from clprim.ops.shared.checks import check_floating, check_shape, real
 from clprim.ops.shared.flags import drawing
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state

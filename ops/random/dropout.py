@@ -7,7 +7,7 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, real
+from clprim.ops.shared.checks import check_floating, real
 from clprim.ops.shared.flags import drawing
 from clprim.ops.shared.ranks import of_rank, rank_of
 from clprim.primitives.pointwise import Pointwise

@@ -9,7 +9,7 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.ops.reduction.extrema import argmax
 from clprim.ops.reduction.softmax import softmax, softmax_backward
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.checks import dtype_of, real
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.strings import kernel
 

@@ -15,7 +15,7 @@ from clprim.ops.index.gather import check_index
 from clprim.ops.recurrent.cells import ACTIVATIONS, Cell, Function
 from clprim.ops.recurrent.layers import Walk, Weights, run_line
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, check_shape, real
+from clprim.ops.shared.checks import check_floating, check_shape, real
 
 _USUAL = {"lstm": ("sigmoid", "tanh", "tanh"), "gru": ("sigmoid", "tanh"), "rnn": ("tanh",)}
 _GATES = {"lstm": "ifgo", "gru": "rzn", "rnn": "n"}

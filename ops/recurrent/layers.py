@@ -19,7 +19,7 @@ from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.product.matmul import matmul
 from clprim.ops.random.dropout import dropout as drop
 from clprim.ops.recurrent.cells import CELLS, Cell, columns
-from clprim.ops.shared.arguments import check_dtype, check_shape, dtype_of
+from clprim.ops.shared.checks import check_dtype, check_shape, dtype_of
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 from clprim.primitives.pointwise import Pointwise

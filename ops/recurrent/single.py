@@ -13,7 +13,7 @@ from clprim.ops.product.matmul import matmul
 from clprim.ops.recurrent.cells import CELLS, PLAIN, step_back, step_of
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_dtype, check_given, check_shape, dtype_of
+from clprim.ops.shared.checks import check_dtype, check_given, check_shape, dtype_of
 from clprim.ops.shared.flags import saving
 
 Params = tuple[Array, Array, Array | None, Array | None]

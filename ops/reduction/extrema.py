@@ -12,7 +12,7 @@ from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, value_dtype
 from clprim.errors import ShapeError
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import Axis, Operator, dtype_of
+from clprim.ops.shared.checks import Axis, Operator, dtype_of
 from clprim.ops.shared.dims import along
 from clprim.plan.strides import reduced_axes
 from clprim.primitives.reduction import Reduction

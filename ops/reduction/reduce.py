@@ -19,7 +19,7 @@ from clprim.errors import DTypeError
 from clprim.ops.gradients.vjp import vjp
 from clprim.ops.norm.moments import flat_view, moments, spread_view, statistics_dtype
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import Axis, Operator, by_kind, dtype_of, real
+from clprim.ops.shared.checks import Axis, Operator, by_kind, dtype_of, real
 from clprim.ops.shared.dims import along, along_named
 from clprim.ops.shared.exponentials import exponentials
 from clprim.plan.strides import reduced_axes

@@ -16,7 +16,7 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.gradients.grouped import GroupedGradient
 from clprim.graph.repeat import repeatable
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.exponentials import exponentials
 from clprim.primitives.grouped import Grouped

@@ -14,7 +14,7 @@ from clprim.ops.reduction.extrema import amax, amin
 from clprim.ops.reduction.reduce import mean, spread_and_mean, sum
 from clprim.ops.registry import operator
 from clprim.ops.shape.turn import diagonal
-from clprim.ops.shared.arguments import Axis, Operator, check_floating, check_shape, dtype_of, real
+from clprim.ops.shared.checks import Axis, Operator, check_floating, check_shape, dtype_of, real
 from clprim.ops.shared.dims import along, along_named
 from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import products

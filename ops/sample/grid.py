@@ -14,7 +14,7 @@ from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.registry import operator
 from clprim.ops.sample.taps import cubic_slopes, cubic_weights
-from clprim.ops.shared.arguments import Operator, check_floating, check_shape
+from clprim.ops.shared.checks import Operator, check_floating, check_shape
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 from clprim.primitives.reduction import Reduction

@@ -15,7 +15,7 @@ from clprim.dtypes import value_dtype
 from clprim.graph.repeat import repeatable
 from clprim.ops.index.taking import runs
 from clprim.ops.sample.grid import Positions, check_grid, element, inside, positions
-from clprim.ops.shared.arguments import check_floating, check_shape
+from clprim.ops.shared.checks import check_floating, check_shape
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.strings import kernel
 

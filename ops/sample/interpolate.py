@@ -37,7 +37,7 @@ from clprim.ops.sample.taps import (
     position,
     taps,
 )
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.checks import dtype_of, real
 from clprim.ops.shared.dims import empty_like, whole
 from clprim.ops.shared.strings import kernel, lower_bound, places
 

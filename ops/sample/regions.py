@@ -12,10 +12,10 @@ from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.index.gather import check_index
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, check_shape, real
+from clprim.ops.shared.checks import check_floating, check_shape, real
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
-from clprim.ops.shared.windows import Numbers, numbers
+from clprim.ops.shared.window import Numbers, numbers
 
 
 def _boxes(what: str, x: Any, boxes: Any, images: Any) -> tuple[str, str]:

@@ -13,7 +13,7 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray
 from clprim.errors import DefinitionError, ShapeError, quoted
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.checks import dtype_of, real
 from clprim.ops.shared.dims import several_dims
 from clprim.ops.shared.ranks import of_rank
 from clprim.ops.shared.strings import kernel, places

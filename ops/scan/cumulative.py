@@ -11,7 +11,7 @@ from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, as_dtype, value_dtype
 from clprim.ops.index.gather import check_index
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, check_shape, dtype_of
+from clprim.ops.shared.checks import check_floating, check_shape, dtype_of
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.exponentials import exponentials
 from clprim.primitives.scan import Scan

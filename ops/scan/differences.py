@@ -14,7 +14,7 @@ from clprim.ops.gradients.vjp import vjp
 from clprim.ops.registry import operator
 from clprim.ops.scan import cumulative
 from clprim.ops.shape.join import cat
-from clprim.ops.shared.arguments import (
+from clprim.ops.shared.checks import (
     by_kind,
     dtype_of,
     is_array,

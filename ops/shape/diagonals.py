@@ -12,7 +12,7 @@ from clprim.errors import ShapeError, quoted
 from clprim.ops.registry import operator
 from clprim.ops.shape.join import arrays_of, cat, stack, unbind
 from clprim.ops.shape.turn import diagonal, flip, roll
-from clprim.ops.shared.arguments import check_shape, dtype_of
+from clprim.ops.shared.checks import check_shape, dtype_of
 from clprim.ops.shared.dims import several_dims, whole
 from clprim.plan.strides import elements_of
 from clprim.primitives import arithmetic

@@ -15,7 +15,7 @@ from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.index.gather import index_select
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_shape, dtype_of, is_array
+from clprim.ops.shared.checks import check_shape, dtype_of, is_array
 from clprim.ops.shared.dims import empty_like, one_dim, whole
 from clprim.primitives import arithmetic
 from clprim.primitives.pieces import put_together

@@ -16,13 +16,12 @@ from clprim.arrays.array import Array, view_of
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_shape, dtype_of, number
+from clprim.ops.shared.checks import check_shape, dtype_of, number
 from clprim.ops.shared.dims import empty_like, whole
 from clprim.ops.shared.strings import kernel, places
 from clprim.primitives import arithmetic
 from clprim.primitives.pieces import put_together
 
-_ANY = 1 << 62
 _MODES = ("constant", "reflect", "symmetric", "replicate", "circular")
 
 

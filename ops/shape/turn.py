@@ -12,7 +12,7 @@ from clprim.arrays.creation import zeros
 from clprim.errors import ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.dims import empty_like, named_once, several_dims, whole
 from clprim.ops.shared.strings import kernel
 from clprim.plan.index.pieces import Diagonal

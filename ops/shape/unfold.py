@@ -14,9 +14,9 @@ from clprim.errors import ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.pool.sliding import sliding
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.strings import kernel
-from clprim.ops.shared.windows import Numbers, Padding, numbers
+from clprim.ops.shared.window import Numbers, Padding, numbers
 
 
 @operator(torch="im2col", sample="x, 2", wrt="x")

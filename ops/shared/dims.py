@@ -10,7 +10,7 @@ from clprim.arrays.array import Array, new_array, view_of
 from clprim.arrays.validation import counted
 from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
-from clprim.ops.shared.arguments import Axis, dtype_of
+from clprim.ops.shared.checks import Axis, dtype_of
 from clprim.ops.shared.made import made
 from clprim.plan.strides import dense_strides, elements_of, memory_order
 from clprim.runtime.device import current_device

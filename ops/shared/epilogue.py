@@ -14,7 +14,7 @@ from clprim.dtypes import AnyDType, require_supported
 from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.language.composed import Composed
 from clprim.language.epilogue_snippet import appended, define_epilogue
-from clprim.ops.shared.arguments import number
+from clprim.ops.shared.checks import number
 from clprim.ops.shared.ranks import Store
 from clprim.ops.shared.strings import kernel
 from clprim.plan.epilogue import Epilogue, Read, positions

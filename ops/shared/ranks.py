@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Concatenate, ParamSpec, TypedDict, TypeVar
 
 from clprim.ops.registry import add
-from clprim.ops.shared.windows import Numbers, Padding
+from clprim.ops.shared.window import Numbers, Padding
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -70,6 +71,7 @@ _USUAL = {
 }  # fmt: skip
 
 
+@cache
 def rank_of(name: str) -> int:
     """Returns the rank that an operator's name says, or 2."""
     return next((int(letter) for letter in name if letter.isdigit()), 2)

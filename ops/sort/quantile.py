@@ -13,7 +13,7 @@ from clprim.errors import ShapeError, quoted
 from clprim.ops.index.gather import take_along_dim
 from clprim.ops.reduction.extrema import argmax
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating, dtype_of, is_array
+from clprim.ops.shared.checks import check_floating, dtype_of, is_array
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.flags import middle
 from clprim.ops.shared.strings import kernel

@@ -11,7 +11,7 @@ from clprim.arrays.array import Array, view_of
 from clprim.errors import ShapeError
 from clprim.graph.repeat import repeatable
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.dims import empty_like, one_axis, whole
 from clprim.ops.shared.strings import kernel, places
 from clprim.ops.sort.keys import first_along, order_along, with_axis

@@ -14,7 +14,7 @@ from clprim.ops.index.gather import index_select
 from clprim.ops.reduction.reduce import any as differ
 from clprim.ops.registry import operator
 from clprim.ops.scan.cumulative import cumsum
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.dims import named_once, one_axis
 from clprim.ops.shared.flags import distinct
 from clprim.ops.shared.strings import kernel, places

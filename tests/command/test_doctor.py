@@ -1,15 +1,13 @@
 """The doctor: what it finds on every device here, what it says of what is wrong, its report."""
 
-import dataclasses
 import json
-import time
 
 import numpy as np
 import pytest
 
 import clprim as cp
 from clprim.command import cli, doctor, doctor_checks, doctor_speed, tune
-from clprim.command.doctor_checks import Check, Found, checks, examine, examined
+from clprim.command.doctor_checks import Check, checks, examine, examined
 from clprim.errors import ShapeError
 from clprim.runtime import child
 from clprim.runtime.ceilings import Measurement
@@ -63,37 +61,27 @@ def test_what_is_wrong_is_told(device, monkeypatch, tmp_path, capsys):
     assert "map, right" not in said
 
 
-def test_what_ends_the_process_is_named_and_the_rest_is_run(device, monkeypatch):
+@pytest.mark.parametrize("does", ["os.abort()", "time.sleep(99)"])
+def test_what_ends_the_process_or_hangs_is_named_and_the_rest_is_run(device, monkeypatch, does):
     # The child does it in the second of three checks.
     stand_in = (
-        "from clprim.command import doctor_checks as d; import os; "
+        "from clprim.command import doctor_checks as d; import os, time; "
         "d.checks = lambda **_: [d.Check('map', str(n), (lambda n=n: "
-        "os.abort() if n == 1 else (d.cp.zeros(3), d.np.zeros(3)))) for n in range(3)]; "
+        f"{does} if n == 1 else (d.cp.zeros(3), d.np.zeros(3)))) for n in range(3)]; "
     )
     text = doctor_checks._CHILD.replace("main({task!r})", stand_in + "main({task!r})")
     monkeypatch.setattr(doctor_checks, "_CHILD", text)
     wanted = [Check("map", str(n), lambda: None) for n in range(3)]
-    found = list(examined(device, wanted, quick=False, seconds=300))
-    assert [f.right for f in found] == [True, False, True]
-    assert found[1].message == "the process ended"
-
-
-def test_what_hangs_is_named_and_nothing_follows_when_time_is_up(device, monkeypatch):
-    asked = []
-
-    def hangs(program, timeout):
-        """Children that hang are killed by the same function for probes, too."""
-        asked.append(timeout)
-        time.sleep(0.1)
-        return [json.dumps(dataclasses.asdict(Found("map", "0", right=True)))], False
-
-    monkeypatch.setattr(child, "run", hangs)
-    wanted = [Check("map", str(n), lambda: None) for n in range(3)]
-    found = list(examined(device, wanted, quick=False, seconds=0.05))
-    assert found == [
-        Found("map", "0", right=True), Found("map", "1", right=False, message="no answer in time"),
-    ]  # fmt: skip
-    assert len(asked) == 1 and 0 < asked[0] - doctor_checks._GRACE <= 0.05
+    seconds = 300 if "abort" in does else 15
+    monkeypatch.setattr(doctor_checks, "_GRACE", 0)
+    found = list(examined(device, wanted, quick=False, seconds=seconds))
+    assert [f.right for f in found][:2] == [True, False]
+    if "abort" in does:
+        assert found[1].message == "the process ended"
+        assert found[2].right
+    else:
+        assert found[1].message == "no answer in time"
+        assert len(found) == 2
 
 
 def test_every_stored_dtype_is_examined():

@@ -5,7 +5,7 @@ import pytest
 
 import clprim as cp
 from clprim import ops
-from clprim.ops.attention import attention
+from clprim.ops.attention import scaled_dot_product
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -266,5 +266,5 @@ def test_gradients_are_pytorchs(name):
 
 def test_attention_in_blocks_draws_nothing(monkeypatch):
     """Where no fused kernel takes it: without dropout nothing depends on random numbers."""
-    monkeypatch.setattr(attention, "differentiate", lambda *_: None)
+    monkeypatch.setattr(scaled_dot_product, "differentiate", lambda *_: None)
     test_gradients_are_pytorchs("attention")

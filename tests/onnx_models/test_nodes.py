@@ -10,7 +10,6 @@ import onnx_suite
 EVERY = 23
 
 
-@pytest.mark.alone  # operators' own tests are run on the others
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("part", range(2))
 def test_a_sample_of_onnx_cases(device, part):

@@ -40,6 +40,35 @@ def test_a_first_convolution_is_soon_planned_and_launched(device):
     assert sum(calls_of(lambda: ops.conv2d(x, w, padding=1)).values()) < 3000
 
 
+def _repeated(rank):
+    """Convolutions in each direction, that are told nothing new."""
+    name = f"conv{rank}d"
+    x, w = (cp.zeros((size, 4, *(n,) * rank), "float32") for size, n in ((1, 6), (4, 3)))
+    bias, told = cp.zeros((4,), "float32"), {"stride": (1,) * rank, "padding": 1}
+    yield lambda: getattr(ops, name)(x, w, bias, **told)
+    yield lambda: getattr(ops, f"conv_transpose{rank}d")(x, w, **told)
+    yield lambda: getattr(ops, f"{name}_input")(x.shape, w, x, **told)
+    yield lambda: getattr(ops, f"{name}_weight")(x, w.shape, x, **told)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_a_repeated_convolution_is_one_look_up(device, rank):
+    for run in _repeated(rank):
+        run()
+        assert sum(calls_of(run).values()) < 70
+
+
+def test_other_numbers_of_a_convolution_of_rows_are_planned_no_more(device):
+    x, w = cp.zeros((1, 4, 6), "float32"), cp.zeros((4, 4, 3), "float32")
+
+    def run(number):
+        out = ops.conv1d(x, w, padding=1, epilogue="y0 = y0 + w0;", epilogue_args=number)
+        assert (out.get() == number).all()
+
+    run(0.5)
+    assert sum(calls_of(lambda: run(1.5)).values()) < 300
+
+
 @pytest.mark.parametrize("traits", [CPU, GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("error", [0, 5e-6])
 def test_what_a_convolution_is_and_its_tile_are_found_once(traits, error):

@@ -27,7 +27,7 @@ from clprim.plan.strides import (
 )
 
 FLOAT = np.dtype(np.float32)
-many = settings(max_examples=120, derandomize=True, deadline=None)
+many = settings(max_examples=300, derandomize=True, deadline=None)
 
 
 def operand(array, base=None):

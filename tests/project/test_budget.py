@@ -18,22 +18,22 @@ CODE = (".py", ".pyi", ".jinja", ".cl")
 # with groups of GPUs' sizes 1,300; attention over a static cache 300, the word for the precision of
 # products 90, weights of few bits 2,000.
 LINES = {
-    "bench": 9_130,
+    "bench": 9_100,
     "templates": 10_730,
-    "ops": 26_020,
+    "ops": 26_045,
     "clprim": 69_940,
     "clprim/language": 9_800,
-    "clprim/plan": 19_900,
+    "clprim/plan": 19_915,
     "clprim/runtime": 4_220,
     "clprim/arrays": 2_340,
     "clprim/call": 1_120,
     "clprim/primitives": 3_090,
     "clprim/gradients": 2_660,
-    "clprim/graph": 8_040,
+    "clprim/graph": 8_050,
     "clprim/functions": 1_440,
     "clprim/torch": 8_415,
     "clprim/onnx": 4_160,
-    "tests": 61_690,
+    "tests": 61_760,
 }
 # Files of clprim and ops that say an operator: define, import, look up or name it in a string.
 PLACES = {"conv2d": 8, "softmax": 6, "sort": 5, "relu": 3, "layer_norm": 5}
@@ -47,7 +47,7 @@ REPLAYS = 2
 PARTS = {"__init__.py", "code.py", "family.py", "planner.py", "problem.py", "table.py"}
 # Handlers of a front end stand in files by the names of the families in ops.
 HANDLERS = (Path("clprim/torch/kernels"), Path("clprim/onnx/operators"))
-LONGEST, PARAMETERS, FORMULA_FILES, THREE_TIMES = 71, 18, 9, 10
+LONGEST, PARAMETERS, FORMULA_FILES, THREE_TIMES = 61, 17, 9, 0
 
 
 def files(*rooms, ending=".py"):
@@ -172,6 +172,14 @@ def recorded(front_end):
     return 100 * len(registry.recorded()) / len(names())
 
 
+def counted(front_end):
+    """What `recorded` says, or which package it lacks."""
+    try:
+        return recorded(front_end)
+    except pytest.skip.Exception as missing:
+        return f"not counted: {missing}"
+
+
 @pytest.mark.parametrize("front_end", RECORDS)
 def test_names_from_records(front_end):
     assert recorded(front_end) >= RECORDS[front_end]
@@ -209,7 +217,7 @@ if __name__ == "__main__":
         print(f"{room:20} {lines(room):7,}")
     for word in PLACES:
         print(f"{word:20} {len(places(word)):7}  {' '.join(places(word))}")
-    print("records", {front_end: recorded(front_end) for front_end in RECORDS})
+    print("records", {front_end: counted(front_end) for front_end in RECORDS})
     print("longest", longest(), "crowded", len(crowded()))
     print("formulas", len(formula_files()), formula_files())
     print("replays", replays())

@@ -44,8 +44,11 @@ def modules():
         yield ".".join(("clprim", *file.relative_to(ROOT).with_suffix("").parts)), file
 
 
-def imported(tree):
-    """The modules of all imports that run, those inside of functions too."""
+def imported(tree, known=()):
+    """The modules of all imports that run, those inside of functions too.
+
+    Where a module is imported from a package, it is that one, if it is ``known``.
+    """
     typing_only = {
         id(node)
         for branch in ast.walk(tree)
@@ -58,7 +61,8 @@ def imported(tree):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
-                yield whole if node.module in ("clprim", "clprim.ops") else node.module
+                named = whole in known or node.module in ("clprim", "clprim.ops")
+                yield whole if named else node.module
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name
@@ -79,6 +83,44 @@ def test_no_module_imports_from_a_floor_above():
     # Tiles that a user asked to have timed are timed where they are first asked for.
     known = [f"clprim.primitives.{name} imports clprim.tune.ask" for name in ("product", "strings")]
     assert sorted(lookings_up()) == known
+
+
+def circles(edges):
+    """Sets of modules of which each leads to all others: Tarjan's algorithm."""
+    order, least, stack, found = {}, {}, [], []
+
+    def walk(module):
+        order[module] = least[module] = len(order)
+        stack.append(module)
+        for other in edges[module]:
+            if other not in order:
+                walk(other)
+            if other in stack:
+                least[module] = min(least[module], least[other])
+        if least[module] == order[module]:
+            place = stack.index(module)
+            found.append({*stack[place:]})
+            del stack[place:]
+
+    for module in edges:
+        if module not in order:
+            walk(module)
+    return [each for each in found if len(each) > 1]
+
+
+def test_no_circle_of_imports_is_larger_than_three_modules():
+    named = {name.removesuffix(".__init__"): file for name, file in modules()}
+    edges = {}
+    for name, file in named.items():
+        # From a package its modules are imported, not what the package shows.
+        whole = imported(ast.parse(file.read_text(encoding="utf-8")), named)
+        edges[name] = {module for module in whole if module in named} - {name}
+    assert not [each for each in circles(edges) if len(each) > 3]
+
+
+def test_circles_are_found():
+    edges = {"a": "b", "b": "cd", "c": "a", "d": "e", "e": "d", "f": "a", "g": ""}
+    assert sorted(map(sorted, circles(edges))) == [["a", "b", "c"], ["d", "e"]]
 
 
 def test_the_map_names_every_folder():
@@ -123,3 +165,14 @@ def test_the_reference_names_every_module_of_operators():
         if "@operator" in text_of or (optim and "__all__" in text_of):
             name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             assert f"::: {name}\n" in text, f"{name} is on no page of docs/reference"
+
+
+def test_no_body_of_a_function_is_longer_than_100_lines():
+    long = []
+    for name, file in modules():
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) and node.body[1:] else node.body
+                lines = (node.end_lineno or 0) - body[0].lineno + 1
+                long += [f"{name}.{node.name}: {lines}"] if lines > 100 else []
+    assert not long

@@ -1,4 +1,4 @@
-"""The wheel, in a fresh virtual environment, runs an operator; the README installs from sources."""
+"""The wheel and the editable install, each in a fresh virtual environment, run an operator."""
 
 import os
 import shutil
@@ -132,3 +132,14 @@ def test_wheel_in_a_fresh_environment(wheel, fresh, tmp_path):
     assert result == "[3.0, 5.0, 7.0] 10.0"
     listed = output([fresh / "clprim", "devices"], tmp_path)
     assert any(line.startswith("current: ") for line in listed)
+
+
+def test_editable_install_in_a_fresh_environment(sources, fresh, tmp_path):
+    pip(
+        "--python", fresh / "python", "install", "--quiet", "--no-deps", "--no-build-isolation",
+        "--editable", sources,
+    )  # fmt: skip
+    clprim, ops, result = output([fresh / "python", "-c", PROGRAM], tmp_path)
+    assert Path(clprim) == sources / "clprim" / "__init__.py"
+    assert Path(ops) == sources / "ops" / "__init__.py"
+    assert result == "[3.0, 5.0, 7.0] 10.0"

@@ -10,7 +10,7 @@ import pytest
 from clprim.functions.named import SIGNATURES
 from clprim.ops.elementwise.calls import signatures
 from clprim.ops.elementwise.table import ROWS
-from clprim.ops.loss import operators as losses
+from clprim.ops.loss import losses
 from clprim.ops.loss.table import LOSSES
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,7 @@ from clprim.arrays.array import Array
 SHOWN = [row for row in ROWS.values() if row.shown]
 STUBS = {
     "ops/elementwise/operators.pyi": dict(pair for row in SHOWN for pair in signatures(row)),
-    "ops/loss/operators.pyi": dict(pair for row in LOSSES for pair in losses.signatures(row)),
+    "ops/loss/losses.pyi": dict(pair for row in LOSSES for pair in losses.signatures(row)),
     "clprim/functions/named.pyi": SIGNATURES,
 }
 

@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -179,6 +182,29 @@ def test_without_a_folder_everything_works(device, monkeypatch, tmp_path, capfd)
         assert counted(before) == (2, 0, 0)
         forget()
     assert capfd.readouterr() == ("", "")
+
+
+SECOND_PROCESS = """
+import sys
+from clprim.runtime.device import devices
+from clprim.runtime.program import build
+from clprim.runtime.stats import stats
+device = devices()[int(sys.argv[1])]
+build(device, sys.argv[2], ("-cl-std=CL1.2",))
+print(stats().builds, stats().disk_hits)
+"""
+
+
+@pytest.mark.alone
+def test_a_second_process_compiles_nothing(device):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", SECOND_PROCESS, str(device.index), render()]
+
+    def process():
+        return subprocess.check_output(command, env=environment, timeout=60, text=True).split()
+
+    assert process() == ["1", "0"]
+    assert process() == ["0", "1"]
 
 
 def test_threads_build_a_program_once(device):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from clprim.graph import check
 from clprim.graph.graph import Graph
-from clprim.graph.passes.fuse.attention import attention
+from clprim.graph.passes.fuse.attention_fusion import attention
 from clprim.graph.passes.fuse.batch_norm_folding import batch_norm_folding
 from clprim.graph.passes.fuse.elementwise_fusion import elementwise_fusion
 from clprim.graph.passes.fuse.epilogue_fusion import epilogue_fusion

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clprim.dtypes import stored_type
-from clprim.plan.arguments import Arguments
 from clprim.plan.cost import WEIGHTS, fewest_groups
 from clprim.plan.depthwise.problem import Depthwise, Line, index_of, moved_bytes
 from clprim.plan.kernel import (
@@ -19,6 +18,7 @@ from clprim.plan.kernel import (
     round_up,
 )
 from clprim.plan.machine import GROUP, ITEMS
+from clprim.plan.parameters import Arguments
 from clprim.plan.place import Place
 from clprim.plan.store import StoredCode, StoringCode, add_store, storing
 from clprim.traits import DeviceTraits

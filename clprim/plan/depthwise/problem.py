@@ -21,6 +21,7 @@ from clprim.dtypes import AnyDType
 from clprim.plan.conv.problem import Axis, Convolution
 from clprim.plan.epilogue import NO_EPILOGUE, Epilogue
 from clprim.plan.place import Place
+from clprim.plan.strides import index_reaching
 
 
 @dataclass(frozen=True)
@@ -148,13 +149,12 @@ def depthwise_of(p: Convolution) -> Depthwise | None:
 
 def index_of(what: Depthwise) -> str:
     """``int`` where 31 bits reach every element, with room for windows that leave the planes."""
-    limit = 2**31 - 2**20
     h, v = what.rows, what.columns
     read = (what.images, what.inputs, h.inputs + h.reach + 64, v.inputs + v.reach + 64)
     written = (what.images, what.channels + 64, h.outputs + 64, v.outputs + 64)
     taps = (h.kernel + 1) * (v.kernel + 1) * (max(what.inputs, what.channels) + 64)
-    largest = max(what.x.reach(*read), taps, *(o.reach(*written) for o in what.stored))
-    return "int" if largest < limit else "long"
+    reach = (o.reach(*written) for o in what.stored)
+    return index_reaching(what.x.reach(*read), taps, *reach)
 
 
 def moved_bytes(what: Depthwise) -> int:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from clprim.dtypes import AnyDType, stored_type
 from clprim.language.componentwise import is_componentwise
 from clprim.language.snippet import Snippet
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelCode, KernelPlan, Plan, power_of_two
-from clprim.plan.snippets import REACH, Printed, own_names, unified_functions
-from clprim.plan.strides import Operand
+from clprim.plan.parameters import Arguments
+from clprim.plan.snippets import Printed, own_names, unified_functions
+from clprim.plan.strides import Operand, index_reaching
 from clprim.traits import DeviceTraits
 
 
@@ -75,7 +75,7 @@ def plan_gate(what: Gate, traits: DeviceTraits) -> Plan | None:
         or sum(rooms) * itemsize > traits.local_memory
     ):
         return None
-    found = Arguments("int" if max(what.x.size, what.inner.size) < REACH else "long")
+    found = Arguments(index_reaching(what.x.size, what.inner.size))
     arrays = {
         "x": what.x,
         "inner": what.inner,

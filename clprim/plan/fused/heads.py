@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from clprim.dtypes import AnyDType, stored_type
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, round_up
 from clprim.plan.machine import LOOPS
+from clprim.plan.parameters import Arguments
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, collapse
 from clprim.traits import DeviceTraits

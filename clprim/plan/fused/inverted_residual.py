@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from clprim.dtypes import AnyDType, stored_type
-from clprim.plan.arguments import Arguments
 from clprim.plan.depthwise.code import add_place, pack_taps, spread_rows
 from clprim.plan.depthwise.registers import COLUMNS
 from clprim.plan.epilogue import Epilogue
@@ -26,6 +25,7 @@ from clprim.plan.fused.residual_tiles import (
     residual_tiles,
 )
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, Plan
+from clprim.plan.parameters import Arguments
 from clprim.plan.place import Place
 from clprim.plan.product.pack import pack_plan
 from clprim.plan.product.register_code import ContractionCode

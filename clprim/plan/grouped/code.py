@@ -10,9 +10,9 @@ from clprim.dtypes import stored_type
 from clprim.language.componentwise import is_componentwise
 from clprim.language.grouped_definition import GroupedDefinition, Near
 from clprim.language.snippet import Snippet
-from clprim.plan.arguments import Arguments
 from clprim.plan.grouped.problem import Groups, Loops, inputs_of
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, Plan, ScalarCode
+from clprim.plan.parameters import Arguments
 from clprim.plan.reduction.code import PartialCode, partial_code
 from clprim.plan.snippets import Printed, own_names, unified_functions
 from clprim.traits import DeviceTraits

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clprim.dtypes import stored_type
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, Plan
 from clprim.plan.machine import LINE, LOOPS
+from clprim.plan.parameters import Arguments
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, collapse
 from clprim.traits import DeviceTraits

@@ -15,9 +15,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelCode, KernelPlan, Plan
 from clprim.plan.machine import AHEAD, LOOPS
+from clprim.plan.parameters import Arguments
 from clprim.plan.pointwise.schedule import run_length
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, memory_order

@@ -12,7 +12,6 @@ import numpy as np
 
 from clprim.dtypes import AnyDType, stored_type, value_dtype
 from clprim.language.definition import PointwiseDefinition
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import (
     BAKED_DIMS,
     KernelPlan,
@@ -23,6 +22,7 @@ from clprim.plan.kernel import (
     ScalarCode,
     inner_step,
 )
+from clprim.plan.parameters import Arguments
 from clprim.plan.pointwise.code import PointwiseCode
 from clprim.plan.pointwise.lookups import plan_lookups, vector_lanes
 from clprim.plan.pointwise.schedule import (

@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields
 
 from clprim.dtypes import AnyDType
 from clprim.language.definition import PointwiseDefinition
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelPlan
+from clprim.plan.parameters import Arguments
 from clprim.plan.pointwise.code import PointwiseCode
 from clprim.plan.pointwise.family import POINTWISE
 from clprim.plan.pointwise.planner import ARGUMENT_BYTES, Mapped

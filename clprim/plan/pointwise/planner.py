@@ -17,9 +17,9 @@ from typing import Any
 
 from clprim.dtypes import AnyDType
 from clprim.language.definition import PointwiseDefinition
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import BAKED_DIMS, OperandCode, Plan, round_up, work_group
 from clprim.plan.machine import UNROLL
+from clprim.plan.parameters import Arguments
 from clprim.plan.pointwise.code import PointwiseCode, TileCode
 from clprim.plan.pointwise.elements import Elements
 from clprim.plan.pointwise.placing import place_tiles

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode
 from clprim.plan.machine import PAGE, second
+from clprim.plan.parameters import Arguments
 from clprim.plan.permutation import transpose
 from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.product.problem import Contraction

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from clprim.dtypes import AnyDType
 from clprim.plan.epilogue import NO_EPILOGUE, Epilogue, is_position
 from clprim.plan.machine import PAGE
+from clprim.plan.strides import index_reaching
 
 Digits = tuple[int, int, int]
 
@@ -155,18 +156,16 @@ def span_of(strides: Digits, sizes: Digits) -> int:
 
 def index_of(what: Contraction) -> str:
     """``int`` where 31 bits reach every element, with room for tiles past the end."""
-    limit = 2**31 - 2**20
     lanes = math.prod(what.lanes)
     depth = math.prod(what.depths)
     prologue = what.prologue.arrays
-    largest = max(
+    return index_reaching(
         what.gathered.size,
         what.groups * (what.outputs + 64) * (depth + 64),
         what.groups * (what.outputs + 64) * (lanes + 64),
         *(o.reach(what) for o in what.stored),
         *(abs(p.start) + abs(p.output) * depth + span_of(p.lane, what.lanes) for p in prologue),
     )
-    return "int" if largest < limit else "long"
 
 
 def moved_bytes(what: Contraction) -> int:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from clprim.dtypes import stored_type
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelCode, OperandCode
+from clprim.plan.parameters import Arguments
 from clprim.plan.product.problem import Contraction
 from clprim.plan.snippets import Printed, own_names, unified_functions
 from clprim.traits import DeviceTraits

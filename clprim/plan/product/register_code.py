@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import (
     Argument,
     OperandCode,
     Parameter,
     mask_type,
 )
+from clprim.plan.parameters import Arguments
 from clprim.plan.permutation import transpose
 from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.product.pixels import block_of, interleaving, piece_of, step_of

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelPlan, Plan, power_of_two, round_up
 from clprim.plan.machine import CHAIN, GROUP
+from clprim.plan.parameters import Arguments
 from clprim.plan.product.pixels import step_of
 from clprim.plan.product.problem import Contraction, Output
 from clprim.plan.product.walk import Walk, depths_of, lanes_of

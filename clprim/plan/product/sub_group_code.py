@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, round_up
 from clprim.plan.machine import GROUP, UNROLL
+from clprim.plan.parameters import Arguments
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.splits import TileCode, output_steps
 from clprim.plan.product.walk import Walk

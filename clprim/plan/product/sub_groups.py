@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clprim.dtypes import stored_type
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import (
     KernelPlan,
     OperandCode,
@@ -23,6 +22,7 @@ from clprim.plan.kernel import (
     round_up,
 )
 from clprim.plan.machine import GROUP, ITEMS
+from clprim.plan.parameters import Arguments
 from clprim.plan.product.local_tile import most_sums
 from clprim.plan.product.pixels import piece_of
 from clprim.plan.product.problem import Contraction, index_of, moved_bytes, span_of
@@ -39,6 +39,7 @@ from clprim.plan.product.splits import (
 from clprim.plan.product.sub_group_code import SubGroupsCode, pack_panels
 from clprim.plan.product.walk import Walk, depths_of, lanes_of
 from clprim.plan.store import add_store, storing
+from clprim.plan.strides import REACH
 from clprim.traits import DeviceTraits
 
 # Sizes of sub-groups, what promises most first.
@@ -283,7 +284,7 @@ def _index(form: _Form, cut: Cut, tile: SubGroupTile) -> str:
     furthest = max(furthest, 4 * max(reach, panels))
     items = -(-cut.lane_tiles // tile.sub_groups) * tile.sub_groups * tile.lanes
     items *= cut.output_tiles * what.groups * cut.splits
-    fits = max(furthest, cut.partial(what.groups), items) < 2**31 - 2**20
+    fits = max(furthest, cut.partial(what.groups), items) < REACH
     return index_of(what) if fits else "long"
 
 

@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import (
     Argument,
     KernelPlan,
@@ -18,6 +17,7 @@ from clprim.plan.kernel import (
     Plan,
     power_of_two,
 )
+from clprim.plan.parameters import Arguments
 from clprim.plan.product.local_tile import (
     LocalTile,
     Sizes,
@@ -43,6 +43,7 @@ from clprim.plan.product.splits import (
 from clprim.plan.product.walk import Walk, depths_of, lanes_of
 from clprim.plan.product.words import in_words, sign_of
 from clprim.plan.store import add_store, storing
+from clprim.plan.strides import REACH
 from clprim.traits import DeviceTraits
 
 # Products of floats that the inner loop computes at a time; one of doubles counts as two. Compilers
@@ -229,7 +230,7 @@ def _index(what: Contraction, depths: Walk, cut: Cut, tile: LocalTile) -> str:
         reach = abs(w.start) + span_of(w.digits, what.digits)
     reach += sum(abs(end) for end in depths.reach("w"))
     items = cut.lane_tiles * cut.output_tiles * what.groups * cut.splits * tile.items
-    fits = max(reach, cut.partial(what.groups), items) < 2**31 - 2**20
+    fits = max(reach, cut.partial(what.groups), items) < REACH
     return index_of(what) if fits else "long"
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 from clprim.dtypes import stored_type
 from clprim.language.definition import ReductionDefinition
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import (
     BAKED_DIMS,
     KernelPlan,
@@ -23,6 +22,7 @@ from clprim.plan.kernel import (
     round_up,
 )
 from clprim.plan.machine import ITEMS, UNROLL, near
+from clprim.plan.parameters import Arguments
 from clprim.plan.product.pack import Packing, pack_kernel
 from clprim.plan.reduction.nested_code import (
     Nested,
@@ -32,8 +32,8 @@ from clprim.plan.reduction.nested_code import (
     spread_rows,
 )
 from clprim.plan.reduction.pairs import SCALARS, kind_of, packing_of, panel_numbers
-from clprim.plan.snippets import REACH, index_type
-from clprim.plan.strides import Dim, Operand, Space
+from clprim.plan.snippets import index_type
+from clprim.plan.strides import REACH, Dim, Operand, Space
 from clprim.traits import DeviceTraits
 
 

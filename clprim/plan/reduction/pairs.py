@@ -27,8 +27,8 @@ from clprim.plan.reduction.code import KernelLoops
 from clprim.plan.reduction.loops import FoldLoops, operand_numbers
 from clprim.plan.reduction.schedule import Schedule
 from clprim.plan.reduction.stage import Folding, Stage
-from clprim.plan.snippets import REACH, index_type
-from clprim.plan.strides import Dim, Operand
+from clprim.plan.snippets import index_type
+from clprim.plan.strides import REACH, Dim, Operand
 
 # Bound: digits of the reduced space that panels are packed from.
 PACKED_DIGITS = 3

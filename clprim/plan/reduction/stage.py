@@ -13,9 +13,9 @@ from typing import Any
 from clprim.dtypes import AnyDType, promote, stored_type, value_dtype
 from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.definition import ReductionDefinition
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import Argument, KernelPlan, OperandCode, ScalarCode
 from clprim.plan.machine import STEPS
+from clprim.plan.parameters import Arguments
 from clprim.plan.reduction.code import (
     KernelLoops,
     PartialCode,

@@ -20,12 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelCode, KernelPlan, Plan, round_up
 from clprim.plan.machine import GROUP, ITEMS, UNROLL, WORK
+from clprim.plan.parameters import Arguments
 from clprim.plan.scan.family import SCANS, sums_along
-from clprim.plan.snippets import REACH
-from clprim.plan.strides import Operand, row_major_strides
+from clprim.plan.strides import Operand, index_reaching, row_major_strides
 from clprim.traits import DeviceTraits
 
 # Elements of a line up to which counting is faster than moving: on a CPU, and on a GPU.
@@ -90,7 +89,7 @@ class Keys:
         **fields: Any,
     ) -> KernelPlan:
         """One kernel; of buffers type, name in the kernel, name in the call, whether only read."""
-        index = "int" if self.lines * self.length < REACH else "long"
+        index = index_reaching(self.lines * self.length)
         found, small = Arguments(index), Arguments("int")
         for kind, inside, outside, read in buffers:
             found.memory(kind, f"{inside}_memory", outside, read_only=read)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from clprim import ops
-from clprim.ops.attention.attention import dropout_factors
+from clprim.ops.attention.scaled_dot_product import dropout_factors
 from clprim.random import State
 from clprim.torch import dispatcher, private
 from clprim.torch.layout import contiguous, in_order

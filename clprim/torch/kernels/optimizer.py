@@ -11,7 +11,7 @@ import torch
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.ops.optim.flat import not_finite
-from clprim.ops.optim.lists import lists, run_all
+from clprim.ops.optim.foreach import lists, run_all
 from clprim.primitives.pointwise import Pointwise
 from clprim.torch import dispatcher
 from clprim.torch.kernels.elementwise import apply

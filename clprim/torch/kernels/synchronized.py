@@ -12,9 +12,9 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import full
 from clprim.dtypes import AnyDType
-from clprim.ops.norm.arguments import channel_view
 from clprim.ops.norm.batch_norm import reduced_axes
 from clprim.ops.norm.batch_norm_gradient import parameter_sums
+from clprim.ops.norm.checks import channel_view
 from clprim.ops.norm.moments import flat_view, moments
 from clprim.primitives.reduction import Reduction
 from clprim.torch.copying import cast

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clprim.ops.attention import attention, problem
+from clprim.ops.attention import problem, scaled_dot_product
 
 
 @pytest.fixture
@@ -11,8 +11,8 @@ def by_blocks(monkeypatch):
 
     def leave(size=1):  # 16 queries a block
         monkeypatch.setattr(problem, "BLOCK_BYTES", size)
-        monkeypatch.setattr(attention, "attend", lambda *_: False)
-        monkeypatch.setattr(attention, "attend_few", lambda *_: False)
-        monkeypatch.setattr(attention, "differentiate", lambda *_: None)
+        monkeypatch.setattr(scaled_dot_product, "attend", lambda *_: False)
+        monkeypatch.setattr(scaled_dot_product, "attend_few", lambda *_: False)
+        monkeypatch.setattr(scaled_dot_product, "differentiate", lambda *_: None)
 
     return leave

@@ -70,7 +70,7 @@ CASES = {
     "NHWC to NCHW": ((8, 64, 30, 50), (0, 2, 3, 1), (0, 1, 2, 3)),
     "three channels to NHWC": ((8, 3, 30, 50), (0, 1, 2, 3), (0, 2, 3, 1)),
     "three channels to NCHW": ((8, 3, 30, 50), (0, 2, 3, 1), (0, 1, 2, 3)),
-    # (n, c, i, j, h, w): depth to space by 2, as ops/shape/pixels.py asks for it
+    # (n, c, i, j, h, w): depth to space by 2, as ops/shape/pixel_shuffle.py asks for it
     "NCHW to space": ((2, 6, 2, 2, 20, 50), (0, 1, 2, 3, 4, 5), (0, 1, 4, 2, 5, 3)),
     "NCHW to depth": ((2, 6, 2, 2, 20, 50), (0, 1, 4, 2, 5, 3), (0, 1, 2, 3, 4, 5)),
     "NHWC to space": ((2, 32, 2, 2, 20, 50), (0, 4, 5, 1, 2, 3), (0, 4, 2, 5, 3, 1)),

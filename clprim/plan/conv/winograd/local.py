@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clprim.plan.arguments import Arguments
 from clprim.plan.conv.winograd.code import AxisCode, axis_code
 from clprim.plan.conv.winograd.image import Image, image_of
 from clprim.plan.conv.winograd.local_tile import WinogradLocalTile
@@ -19,9 +18,11 @@ from clprim.plan.conv.winograd.packing import place_numbers
 from clprim.plan.conv.winograd.tile import tiling_of
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, Plan, round_up
 from clprim.plan.machine import GROUP
+from clprim.plan.parameters import Arguments
 from clprim.plan.product.problem import Contraction, Output, index_of, moved_bytes
 from clprim.plan.product.tiles import UNROLLED
 from clprim.plan.store import StoredCode, StoringCode, add_store, storing
+from clprim.plan.strides import REACH
 from clprim.traits import DeviceTraits
 
 
@@ -100,7 +101,7 @@ def plan_local(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTi
     blocks = -(-tiles // tile.tiles)
     packed = problem.groups * strips * depth * code.elements * tile.strip
     items = problem.groups * strips * blocks * code.items
-    if max(packed, items) >= 2**31 - 2**20:
+    if max(packed, items) >= REACH:
         code = replace(code, index="long")
     numbers = {
         **_image_numbers(problem, image),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from clprim.plan.arguments import Arguments
 from clprim.plan.conv.winograd.code import WeightCode, WinogradCode
 from clprim.plan.conv.winograd.cut import Cut, image_numbers
 from clprim.plan.kernel import KernelPlan, OperandCode, round_up
 from clprim.plan.machine import ITEMS, STEPS_AHEAD
+from clprim.plan.parameters import Arguments
 from clprim.plan.permutation import transpose
 from clprim.plan.product.problem import Contraction, Packed, index_of
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from clprim.plan.arguments import Arguments
 from clprim.plan.conv.winograd.code import WinogradCode
 from clprim.plan.conv.winograd.cut import Cut, image_numbers, lines_ahead, output_numbers
 from clprim.plan.conv.winograd.packing import direct_memory, direct_numbers
 from clprim.plan.kernel import KernelPlan, round_up
 from clprim.plan.machine import ITEMS, second
+from clprim.plan.parameters import Arguments
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import parameters_of
 from clprim.traits import DeviceTraits

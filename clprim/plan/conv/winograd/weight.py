@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 from clprim.dtypes import stored_type
-from clprim.plan.arguments import Arguments
 from clprim.plan.conv.dense import CPU, dense_convolution
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.conv.winograd.code import axis_code
@@ -32,8 +31,10 @@ from clprim.plan.conv.winograd.weight_tile import (
 )
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan
 from clprim.plan.machine import ITEMS
+from clprim.plan.parameters import Arguments
 from clprim.plan.place import Place
 from clprim.plan.strategy import Example, Strategy
+from clprim.plan.strides import index_reaching
 from clprim.traits import DeviceTraits
 
 
@@ -73,7 +74,7 @@ def _index(p: Convolution, cut: WeightCut) -> str:
         else cut.groups * max(cut.size(cut.channels), cut.size(cut.outputs)),
         kept * cut.groups * cut.m_size,
     ]
-    return "int" if max(reach) < 2**31 - 2**20 else "long"
+    return index_reaching(*reach)
 
 
 def _kernel(

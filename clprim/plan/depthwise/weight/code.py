@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clprim.dtypes import AnyDType, stored_type
-from clprim.plan.arguments import Arguments
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.depthwise.code import add_place
 from clprim.plan.depthwise.problem import Line, planes_of
@@ -27,7 +26,9 @@ from clprim.plan.kernel import (
     round_up,
 )
 from clprim.plan.machine import CHAIN, GROUP
+from clprim.plan.parameters import Arguments
 from clprim.plan.place import Place
+from clprim.plan.strides import index_reaching
 from clprim.traits import DeviceTraits
 
 
@@ -73,8 +74,7 @@ class DepthwiseGradient:
         taps = abs(self.y.start) + abs(self.y.image) * self.channels
         taps += abs(self.y.row) * h.kernel + abs(self.y.column) * v.kernel
         partial = self.images * h.outputs * self.taps * (self.channels + 64)
-        largest = max(self.x.reach(*read), self.grad.reach(*out), taps, partial)
-        return "int" if largest < 2**31 - 2**20 else "long"
+        return index_reaching(self.x.reach(*read), self.grad.reach(*out), taps, partial)
 
     @property
     def moved_bytes(self) -> int:

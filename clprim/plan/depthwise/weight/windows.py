@@ -29,15 +29,12 @@ from clprim.plan.depthwise.weight.code import (
     longest_split,
 )
 from clprim.plan.kernel import Plan, power_of_two, work_group
-from clprim.plan.machine import GROUP
+from clprim.plan.machine import GROUP, UNROLL
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-# Tiles that the rule chooses from, rows × columns, by what lies side by side.
-_SHAPES = {
-    "channel": ((1, 1), (1, 2), (1, 4), (2, 2), (2, 4)),
-    "column": ((1, 1), (2, 1), (4, 1), (8, 1)),
-}
+# Elements of the largest tile that the rule chooses from.
+LARGEST = 8
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ def gradient_windows_tile(what: DepthwiseGradient, traits: DeviceTraits) -> Grad
 
     shapes = (
         GradientWindowsTile(rows, columns, _tile_rows(what, rows), group)
-        for rows, columns in _SHAPES[_along(what)]
+        for rows, columns in _shapes(_along(what))
     )
     tile = min(
         (t for t in shapes if fits_gradient_windows(t, what, traits)),
@@ -169,6 +166,15 @@ def plan_gradient_windows(
     return gradient_plan(
         what, "depthwise/weight/windows", code, found, sizes, local, splits, traits
     )
+
+
+def _shapes(along: str) -> Iterator[tuple[int, int]]:
+    """Yields rows and columns of tiles: one column where neighbours' reads would be apart."""
+    powers = [1 << n for n in range(LARGEST.bit_length())]
+    for rows, columns in itertools.product(powers, powers):
+        fits = columns == 1 if along == "column" else rows <= columns <= UNROLL
+        if fits and rows * columns <= LARGEST:
+            yield rows, columns
 
 
 def _along(what: DepthwiseGradient) -> str:

@@ -21,7 +21,7 @@ from clprim.ops.attention.static import attention_of_static
 from clprim.ops.attention.weights import query_sums, weights, weights_gradient
 from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_dtype, check_shape, dtype_of
+from clprim.ops.shared.checks import check_dtype, check_shape, dtype_of
 from clprim.ops.shared.strings import kernel
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction

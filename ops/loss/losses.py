@@ -48,7 +48,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
     return found
 
 
-# What a type checker reads stands in operators.pyi, which is made from the table as well.
+# What a type checker reads stands in losses.pyi, which is made from the table as well.
 _FUNCTIONS = _functions()
 globals().update(_FUNCTIONS)
 for _row in LOSSES:

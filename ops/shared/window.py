@@ -8,7 +8,7 @@ from typing import Any
 
 from clprim.dtypes import is_integer
 from clprim.errors import ShapeError, quoted
-from clprim.ops.shared.arguments import fits
+from clprim.ops.shared.checks import fits
 from clprim.plan.conv.problem import Axis
 
 #: A number, or one for each dimension.

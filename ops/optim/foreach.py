@@ -10,7 +10,7 @@ from clprim.arrays.creation import empty
 from clprim.arrays.memory import is_dense
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.shared.arguments import check_floating, real
+from clprim.ops.shared.checks import check_floating, real
 from clprim.primitives.lists import run_lists
 from clprim.primitives.pointwise import Pointwise
 

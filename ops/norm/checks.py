@@ -9,7 +9,7 @@ from clprim.arrays.array import Array, view_of
 from clprim.call.arguments import check_aliases, check_array, check_out
 from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import ShapeError, quoted
-from clprim.ops.shared.arguments import check_floating, check_shape
+from clprim.ops.shared.checks import check_floating, check_shape
 from clprim.runtime.device import current_device
 
 

@@ -14,7 +14,7 @@ from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import asarray, empty
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_shape, dtype_of
+from clprim.ops.shared.checks import check_shape, dtype_of
 from clprim.ops.shared.dims import whole
 from clprim.plan.strides import is_channels_last
 from clprim.primitives.pointwise import Pointwise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, overload
 
 from clprim.arrays.array import Array
 from clprim.ops.shared.ranks import Store
-from clprim.ops.shared.windows import Numbers, Padding
+from clprim.ops.shared.window import Numbers, Padding
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -11,7 +11,7 @@ from clprim.ops.random.dropout import dropout_backward
 from clprim.ops.recurrent.cells import step_back
 from clprim.ops.recurrent.layers import Line, Saved, copy_to
 from clprim.ops.reduction.reduce import sum as add_up
-from clprim.ops.shared.arguments import check_given
+from clprim.ops.shared.checks import check_given
 from clprim.primitives.pointwise import Pointwise
 
 _ADD = Pointwise("y0 = x0 + x1;", name="add")

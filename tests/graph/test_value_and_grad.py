@@ -386,15 +386,15 @@ def test_errors_say_what_has_no_gradient_and_where():
         cp.value_and_grad(lambda x, y: x.sum())(x, {"a": n})
     scan = cp.Scan("y0 = x0;", init="scan_y0 = 1;", step="scan_y0 *= y0;")
     with pytest.raises(
-        cp.DefinitionError, match=r"Scan.*, at .*test_gradient\.py:\d+: it has no gradient"
+        cp.DefinitionError, match=r"Scan.*, at .*test_value_and_grad\.py:\d+: it has no gradient"
     ):
         cp.value_and_grad(lambda x: scan(x).sum(), 0)(x)
     with pytest.raises(cp.DefinitionError, match="windows do, has no gradient"):
         cp.value_and_grad(lambda x: (cp.windows(x, (2, 2)) ** 2).sum(), 0)(x)
     noise = cp.Pointwise("y0 = x0 * rand();")
-    with pytest.raises(cp.DefinitionError, match=r"test_gradient\.py:\d+: it draws random"):
+    with pytest.raises(cp.DefinitionError, match=r"test_value_and_grad\.py:\d+: it draws random"):
         cp.value_and_grad(lambda x: noise(x).sum(), 0)(x)
-    with pytest.raises(cp.DefinitionError, match=r"a download, at .*test_gradient\.py"):
+    with pytest.raises(cp.DefinitionError, match=r"a download, at .*test_value_and_grad\.py"):
         cp.value_and_grad(lambda x: x.sum() if x.sum() > 0 else -x.sum(), 0)(x)
 
 

@@ -14,7 +14,7 @@ from clprim.dtypes import AnyDType, is_integer, promote, value_dtype
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.gradients.vjp import vjp
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import check_floating
+from clprim.ops.shared.checks import check_floating
 from clprim.ops.shared.sums import added
 from clprim.primitives.pairs import Pairs
 from clprim.primitives.reduction import Reduction

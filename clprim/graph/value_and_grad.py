@@ -14,7 +14,7 @@ import clprim.graph.derivatives  # noqa: F401 - which registers them
 from clprim.arrays.array import Array
 from clprim.dtypes import is_integer
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
-from clprim.gradients.arguments import is_floating
+from clprim.gradients.request import is_floating
 from clprim.graph.backward import Walk, differentiated
 from clprim.graph.jit import Function
 from clprim.graph.signature import mapped

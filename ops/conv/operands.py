@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.memory import operand_of
@@ -12,10 +13,13 @@ from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.primitive import Target
 from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.graph.repeat import repeatable
 from clprim.ops.conv.settings import Settings
 from clprim.ops.product.arguments import check_bias, check_operands
-from clprim.ops.shared.arguments import is_array
-from clprim.ops.shared.windows import axes
+from clprim.ops.shared.checks import is_array
+from clprim.ops.shared.epilogue import split_arguments
+from clprim.ops.shared.ranks import rank_of
+from clprim.ops.shared.window import axes
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.pixels import Shuffle
 from clprim.plan.conv.problem import Axis
@@ -25,6 +29,25 @@ from clprim.plan.strides import Operand, dense_strides
 from clprim.runtime.device import current_device
 
 Shape4 = tuple[int, ...]  # of 4 sizes
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def looked_up(body: Callable[P, R]) -> Callable[P, R]:
+    """Lets a convolution of rows or volumes be looked up by its arguments, and launched again.
+
+    That of rows is not where it takes numbers, which are arguments of its kernel and may change.
+    """
+    again = repeatable(body)
+
+    @wraps(body)
+    def call(*args: P.args, **store: P.kwargs) -> R:
+        beta: Any = store["beta"]
+        plain = not split_arguments(store.get("epilogue_args", ()))[1]
+        plain = plain and beta.__class__ in (int, float) and beta in (0, 1)
+        return (again if plain or rank_of(str(args[0])) == 3 else body)(*args, **store)
+
+    return call
 
 
 def batched(array: Any) -> Any:

@@ -5,7 +5,7 @@ import pytest
 
 import clprim as cp
 from clprim import ops
-from clprim.ops.attention import attention, problem
+from clprim.ops.attention import problem, scaled_dot_product
 
 torch = pytest.importorskip("torch")
 
@@ -151,8 +151,8 @@ def test_few_queries_of_other_dtypes_and_keys_that_lie_apart(device, dtype):
 def test_one_query_of_heads_that_share_keys_has_the_kernel_of_few(device, monkeypatch, heads):
     if not device.traits.is_cpu:
         pytest.skip("the kernel is for CPUs")
-    monkeypatch.setattr(attention, "attend", None)  # nothing is left to lanes or to blocks
-    monkeypatch.setattr(attention, "_by_blocks", None)
+    monkeypatch.setattr(scaled_dot_product, "attend", None)  # nothing is left to lanes or to blocks
+    monkeypatch.setattr(scaled_dot_product, "_by_blocks", None)
     q, k = cp.zeros((1, heads, 1, 32)), cp.full((1, 1, 150, 32), 2.0)
     found = ops.scaled_dot_product_attention(q, k, k, enable_gqa=True)
     np.testing.assert_allclose(found.get(), 2, rtol=1e-6)

@@ -12,7 +12,7 @@ from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, is_integer, promote, value_dtype
 from clprim.errors import DTypeError
 from clprim.functions.elementwise import isclose
-from clprim.ops.shared.arguments import dtype_of, is_array
+from clprim.ops.shared.checks import dtype_of, is_array
 from clprim.ops.shared.dims import one_axis
 from clprim.plan.strides import normalize_axes
 from clprim.primitives import arithmetic

@@ -16,10 +16,10 @@ from clprim.arrays.creation import full
 from clprim.call.arguments import check_side
 from clprim.call.scalars import check_count
 from clprim.errors import DefinitionError, ShapeError
-from clprim.gradients.arguments import as_names, as_tuple, is_array
 from clprim.gradients.kernels import make
 from clprim.gradients.pairs_blocks import PairsBlocks, reading, typed
 from clprim.gradients.pointwise import derive_pointwise
+from clprim.gradients.request import as_names, as_tuple, is_array
 from clprim.gradients.stages import SUM
 from clprim.language.definition import (
     PointwiseDefinition,

@@ -6,7 +6,7 @@ from support import numbers
 
 import clprim as cp
 from clprim import ops
-from clprim.ops.shared.windows import axes, sides, transposed_axes
+from clprim.ops.shared.window import axes, sides, transposed_axes
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
