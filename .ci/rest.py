@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ANEW = (
-    *("tests/bench/test_pages", "tests/bench/test_subpixel", "tests/examples"),
+    *("tests/bench/test_pages.py::test_page", "tests/bench/test_subpixel", "tests/examples"),
     *("tests/command/test_cli.py::test_demo", "tests/project/test_portability"),
 )
 PATH = Path(os.environ["CI_PASSED"])

@@ -266,8 +266,9 @@ def built(request, monkeypatch):
     """
     # Whichever device a test makes the current one, the next begins with the first.
     monkeypatch.setattr(device_module, "_current", device_module._current)
-    if not _is_first(request.node) and "runtime" not in request.path.parts:
-        # Few tests share binaries, and one runtime compiles once more to have one.
+    if not _is_first(request.node) and not {"runtime", "bench"} & {*request.path.parts}:
+        # Few tests share binaries, and one runtime compiles once more to have one. (Children find
+        # there what was asked of a compiler.)
         monkeypatch.setenv(_CACHE, "off")
     asked = {"unoptimised", "traits", "modest"} & {*request.fixturenames}
     asked = asked or "bench" in request.path.parts  # which looks at pages and not at kernels
