@@ -7,15 +7,12 @@ import numpy as np
 import pytest
 from conv_cases import FORMATS, upload
 from support import BFLOAT16, Guard, near_infinity, numbers, same_bits, wide
+from winograd_cases import EXACT, check_exact, kernels_of, run
 
 import clprim as cp
 from clprim import ops
 from clprim.plan.conv.winograd import cut, tile, weight_cut, weight_tile
 from clprim.plan.conv.winograd.transform import transform
-
-# With F(2 × 2, 3 × 3) and weights that are multiples of 4 nothing is rounded; this error admits no
-# larger tile.
-EXACT = 6e-7
 
 
 @pytest.fixture(autouse=True)
@@ -42,23 +39,6 @@ of_cpus = pytest.mark.usefixtures("on_a_cpu")
 
 def whole(shape, seed=0, dtype=np.float32):
     return numbers(shape, dtype, seed=seed)
-
-
-def run(x, w, bias=None, **options):
-    return ops.conv2d(x, w, bias, **options, algorithm="winograd")
-
-
-def check_exact(x_shape, w_shape, memory_format="contiguous", dtype=np.float32, **options):
-    x, w, bias = whole(x_shape), 4 * whole(w_shape, 1), whole(w_shape[:1], 2)
-    expected = reference.conv2d(x, w, bias, **options)
-    huge = [] if dtype is np.float16 else [near_infinity(dtype)]
-    for up, down in [(1, 1), *huge]:
-        terms = (x.astype(dtype) * up, w.astype(dtype) * down, bias.astype(dtype) * (up * down))
-        with cp.options(convolution_error=EXACT):
-            a, *others = (array.astype(dtype) for array in terms)
-            found = run(upload(a, memory_format), *map(upload, others), **options)
-        assert found.strides == cp.empty(found.shape, dtype, memory_format=memory_format).strides
-        np.testing.assert_array_equal(wide(found.get()), wide(expected.astype(dtype)) * (up * down))
 
 
 @pytest.mark.everywhere
@@ -414,13 +394,6 @@ def test_channels_that_are_left_out_are_not_computed_with(device, memory_format,
 def layer(channels=64, size=28):
     x = cp.empty((2, channels, size, size), np.float32, memory_format="channels_last")
     return x, cp.empty((channels, channels, 3, 3), np.float32)
-
-
-def kernels_of(call):
-    with cp.profile() as profile:
-        call()
-        cp.synchronize()
-    return {event.name for event in profile.events}
 
 
 @of_cpus
