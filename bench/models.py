@@ -1,7 +1,8 @@
-"""Whole networks by name, as every contender gets them: torchvision's and `bench.models_own`."""
+"""Whole networks by name, as every contender gets them: of packages, and `bench.models_own`."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,13 +15,14 @@ _libraries: list[Any] = []
 class Model(NamedTuple):
     """A network of images of a size, or of tokens where that is 0.
 
-    ``own`` is what makes it of `bench.models_own`; empty where torchvision has its name.
+    ``own`` is what makes it of `bench.models_own`; empty where a package has its name.
     """
 
     title: str
     size: int = 224
     tokens: int = 0
     own: str = ""
+    package: str = "torchvision"
 
     @property
     def label(self) -> str:
@@ -45,14 +47,21 @@ MODELS = {
     "swin_t": Model("Swin-T"),
     "bert": Model("BERT-base", 0, tokens=128, own="Bert"),
     "squeezenet1_0": Model("SqueezeNet"),
+    "resnet34": Model("ResNet-34"),
+    "mnasnet1_0": Model("MNASNet"),
+    "regnet_y_400mf": Model("RegNet-Y-400MF"),
+    "ghostnet_100": Model("GhostNet", package="timm"),
+    "repvgg_a0": Model("RepVGG-A0", package="timm"),
     SMALL: Model("a small network", 8, own="small"),
 }
 
 
 def missing_for(names: Sequence[str]) -> str:
     """Return what must be installed to make networks; nothing where all of it is there."""
-    foreign = any(not MODELS[name].own for name in names)
-    needed = ["torch", *(["torchvision"] if foreign else [])] if names else []
+    foreign = {MODELS[name].package for name in names if not MODELS[name].own}
+    # What timm has of layers is torchvision's.
+    needed = ["torch", *(["torchvision"] if foreign else []), *sorted(foreign - {"torchvision"})]
+    needed = needed if names else []
     absent = [package for package in needed if importlib.util.find_spec(package) is None]
     if not absent:
         return ""
@@ -130,6 +139,9 @@ def _made(name: str) -> Any:
         from bench import models_own
 
         return getattr(models_own, MODELS[name].own)()
+    if MODELS[name].package == "timm":
+        torchvision()
+        return importlib.import_module("timm").create_model(name, pretrained=False)
     # GoogLeNet would draw its weights for half a minute, and train two heads beside its own.
     options = {"init_weights": False, "aux_logits": False} if name == "googlenet" else {}
     return getattr(torchvision().models, name)(weights=None, **options)

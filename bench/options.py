@@ -120,6 +120,8 @@ _OPTIONS: dict[str, Callable[[str], dict[str, Any]]] = {
     "peers": lambda _: {"type": lambda text: text.split(","), "help": "parts of their names"},
     "net_peers": lambda _: {"type": words(PEERS), "dest": "peers",
                             "help": f"some of {', '.join(PEERS)}, with commas"},
+    "launch": lambda _: {"nargs": "?", "choices": ("launch",),
+                         "help": "networks in one launch and apart, of one image and of 8"},
     "no_starts": lambda _: {"action": "store_true", "help": "without first calls in new processes"},
     "keep_memory": lambda _: {"action": "store_true", "help": "spare PyTorch's CPU fresh pages"},
     "compiled": lambda _: {"action": "store_true", "required": True,
@@ -140,6 +142,7 @@ def _run_options(parser: argparse.ArgumentParser, *, ships: bool = True) -> None
 def page_options(parser: argparse.ArgumentParser, name: str, page: Page) -> None:
     for option in page.options:
         flag = f"--{'peers' if option == 'net_peers' else option.replace('_', '-')}"
+        flag = option if option == "launch" else flag
         parser.add_argument(flag, **_OPTIONS[option](name))
     parser.add_argument("--only", default="", help="rows whose table or title has this in it")
 

@@ -7,6 +7,7 @@ import os
 import platform
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from statistics import geometric_mean
@@ -31,6 +32,8 @@ _NOTES = (
 )
 
 Table = tuple[str, list[str], list[list[str]]]
+#: The column of the fastest other library.
+BEST = "best peer"
 
 
 class Record(NamedTuple):
@@ -132,6 +135,9 @@ def _table(group: str, rows: Sequence[Row], unit: str) -> Table:
     first = next(iter(rows[0].seconds))
     peers = list(dict.fromkeys(name for row in rows for name in row.times))
     extra = list(dict.fromkeys(name for row in rows for name in row.extra))
+    if sum(not name.startswith("clprim") for name in peers) > 1:
+        peers.append(BEST)
+    rows = [_with_best(row) for row in rows]
     shares = any(row.share for row in rows)
     sizes = any(row.nbytes for row in rows)
     errors = any(row.error for row in rows)
@@ -146,7 +152,8 @@ def _table(group: str, rows: Sequence[Row], unit: str) -> Table:
             number(row, first, unit),
             *[f"{share[0]:.0%} ({100 * share[1]:.0f}–{100 * share[2]:.0f})" if share else "–"]
             * shares,
-            *(f"{number(row, n, unit)} ({row.times[n][0]:.2f}×)" if n in row.times
+            *(f"{row.times[n][0]:.2f}×" if n == BEST and n in row.times
+              else f"{number(row, n, unit)} ({row.times[n][0]:.2f}×)" if n in row.times
               else "wrong" if n in row.wrong else "–" for n in peers),
             *[f"{row.error:.0e}" if row.error else "exact"] * errors,
             *(row.extra.get(name, "") for name in extra),
@@ -173,6 +180,13 @@ def _table(group: str, rows: Sequence[Row], unit: str) -> Table:
 
         lines.append(total("all together", f"{1e3 * mine:.1f} ms", "", together))
     return f"{group} ({unit})", head, lines
+
+
+def _with_best(row: Row) -> Row:
+    """Return a row with the fastest of other libraries as a contender of its own."""
+    others = [times for name, times in row.times.items() if not name.startswith("clprim")]
+    times = row.times | ({BEST: min(others, key=lambda t: t[0])} if others else {})
+    return replace(row, times=times)
 
 
 def _mean(rows: Iterable[Row], name: str) -> float:

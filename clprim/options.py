@@ -59,7 +59,8 @@ class options:  # noqa: N801 # a statement, as `with cp.options(...)`, as contex
             keeps what wins in the user's table of the device, where every process finds it. The
             environment variable ``CLPRIM_TUNE=1`` sets it for a process.
         launches: How compiled functions launch: ``"one"`` kernel for as many of a graph's as can
-            be one, ``"each"`` by itself; ``"auto"`` is ``"each"`` so far. The environment variable
+            be one, ``"each"`` by itself; ``"auto"``: apart at first, and in one launch where a
+            graph that is called often takes less time so, by cost. The environment variable
             ``CLPRIM_LAUNCHES`` sets it for a process.
         matmul_precision: How exact products of float32 in matrix products and convolutions are, in
             PyTorch's words: ``"highest"``, with float32's own error; ``"high"`` admits factors of

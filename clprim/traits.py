@@ -37,6 +37,7 @@ class DeviceTraits:
     own_ways: bool = True
     walks: bool = False
     calls: bool = False
+    spared: int = 0
     c_version: tuple[int, int] = (1, 2)
     registers: int = 0
     cores: int = 0

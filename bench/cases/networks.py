@@ -21,7 +21,17 @@ from bench.models_packages import PACKAGE_MODELS
 from bench.peers.onnx_runtime import bound
 from bench.probe import cold_and_warm, probe
 
-_NOT_HERE = {SMALL, "squeezenet1_0"}
+# Whose kernels take some microseconds of one image, or tens of several.
+_SMALL_LAYERS = (
+    "resnet34", "mobilenet_v3_large", "densenet121", "efficientnet_b0", "shufflenet_v2_x1_0",
+    "mnasnet1_0", "regnet_y_400mf", "ghostnet_100",
+)  # fmt: skip
+_SEVERAL = (
+    "resnet34", "mobilenet_v2", "densenet121", "efficientnet_b0", "regnet_y_400mf", "repvgg_a0",
+)  # fmt: skip
+_NOT_HERE = {
+    SMALL, "squeezenet1_0", "resnet34", "mnasnet1_0", "regnet_y_400mf", "ghostnet_100", "repvgg_a0",
+}  # fmt: skip
 # Those that are trained, and the image sizes of what would take minutes at the usual one.
 _TRAINED = ("resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "squeezenet1_0", "vgg16")
 _SIZES = {"vgg16": 112}
@@ -37,6 +47,8 @@ PEERS = {
     "calls": "clprim, call by call", "eager": "PyTorch", "inductor": "inductor",
     "ort": "onnxruntime", "openvino": "openvino",
 }  # fmt: skip
+# By contender: what `cp.options` takes as launches.
+_WAYS = {"clprim": "one", "clprim, apart": "each"}
 _AGREE = 1e-4
 # Outputs may differ by so many times what ONNX Runtime differs from itself.
 _NOISE = 4
@@ -176,6 +188,23 @@ def openvino(data: Any) -> Call:
     return call
 
 
+def _launched(how: str, make: Make) -> Make:
+    """A contender of ours whose graphs are launched as `cp.options` says."""
+
+    def made(data: Any) -> Call | None:
+        with cp.options(launches=how):
+            call = make(data)
+        assert call is not None
+
+        def run() -> Any:
+            with cp.options(launches=how):
+                return call()
+
+        return run
+
+    return made
+
+
 def _costs(starts: Sequence[str], data: Net, call: Call) -> dict[str, str]:
     """Kernels of a call, and its first one in new processes."""
     with cp.profile() as profile:
@@ -188,7 +217,9 @@ def _costs(starts: Sequence[str], data: Net, call: Call) -> dict[str, str]:
     return found
 
 
-def _inference(name: str, batch: int, own: Make, peers: Sequence[str], starts: bool) -> Case:
+def _inference(
+    name: str, batch: int, own: dict[str, Make], peers: Sequence[str], starts: bool, group: str = ""
+) -> Case:
     makers: dict[str, Make] = {
         "clprim, call by call": lambda data: _on_device(data.on_device, data.here),
         "PyTorch": eager,
@@ -198,20 +229,51 @@ def _inference(name: str, batch: int, own: Make, peers: Sequence[str], starts: b
     }
     chosen = {PEERS[word]: makers[PEERS[word]] for word in peers}
     first = ("network", name, str(batch)) if starts else ()
-    group = f"Inference, batch {batch}, float32"
+    group = group or f"Inference, batch {batch}, float32"
     return Case(
         group, MODELS[name].label, batch, partial(Net, name, batch),
-        {who: _no_grad(make) for who, make in {"clprim": own, **chosen}.items()},
+        {who: _no_grad(make) for who, make in {**own, **chosen}.items()},
         expected=lambda data: data.model(data.given), tolerance=_AGREE, limit="calm",
         extra=partial(_costs, first),
     )  # fmt: skip
 
 
+def launch_cases(args: Options) -> list[Case]:
+    """Return the rows of ``python -m bench nets launch``: networks in one launch, and apart."""
+    own, models = ({who: _launched(how, make) for who, how in _WAYS.items()}
+                   for make in (fused, loaded))  # fmt: skip
+    models["onnxruntime"] = lambda data: bound(data.onnx, data.inputs)
+    peers = args.peers or ("inductor", "ort", "openvino")
+    listed = {
+        "Networks, batch 1": (1, NETS),
+        "Networks of small layers, batch 1": (1, _SMALL_LAYERS),
+        "Networks, batch 8": (8, _SEVERAL),
+    }
+    if args.quick:
+        listed = {"Networks, batch 2": (2, (SMALL,))}
+    rows = [
+        (group, name, batch)
+        for group, (batch, names) in listed.items()
+        for name in names
+        if name in (args.net or names) and batch in (args.batch or (batch,))
+    ]
+    needed([name for _, name, _ in rows])
+    found = [_inference(name, batch, own, peers, False, group) for group, name, batch in rows]
+    packages = () if args.quick or args.net else PACKAGE_MODELS
+    return found + [
+        _imported("Models of packages, batch 1", name, 1, models, False)
+        for name in packages
+        if PACKAGE_MODELS[name].file is not None
+    ]
+
+
 def nets_cases(args: Options) -> list[Case]:
+    if args.launch:
+        return launch_cases(args)
     named = args.net or ((SMALL,) if args.quick else NETS)
     needed(named)
     return [
-        _inference(name, batch, fused, args.peers or tuple(PEERS), not args.no_starts)
+        _inference(name, batch, {"clprim": fused}, args.peers or tuple(PEERS), not args.no_starts)
         for batch in args.batch or ((2,) if args.quick else (1, 8))
         for name in named
     ]
@@ -327,7 +389,7 @@ def torch_cases(args: Options) -> list[Case]:
     needed(named)
     batches = args.batch or ((2,) if args.quick else (1, 8, 32))
     found = [
-        _inference(name, batch, compiled, ("eager", "inductor"), False)
+        _inference(name, batch, {"clprim": compiled}, ("eager", "inductor"), False)
         for batch in batches
         for name in named
     ]
@@ -424,19 +486,26 @@ def onnx_cases(args: Options) -> list[Case]:
     if not packages and not exported:
         absent = sorted({PACKAGE_MODELS[n].package for n in named})
         raise MissingError(f"not installed: {', '.join(absent)}")
-    rows = [("Models of packages", n, 1, PACKAGE_MODELS[n].title) for n in packages]
-    for batch in (2,) if args.quick else (1, 8):
-        rows += [("Exported networks", n, batch, MODELS[n].label) for n in exported]
     makers: dict[str, Make] = {
         "clprim": loaded, "onnxruntime": lambda data: bound(data.onnx, data.inputs),
         "openvino": openvino,
     }  # fmt: skip
+    rows = [("Models of packages", n, 1) for n in packages]
+    for batch in (2,) if args.quick else (1, 8):
+        rows += [("Exported networks", n, batch) for n in exported]
     return [
-        # Outputs are compared by `_imported_costs`, which knows what rounding makes of a model.
-        Case(f"{of}, batch {batch}, float32", title, 1, partial(Imported, name, batch), makers,
-             tolerance=None, limit="calm", extra=partial(_imported_costs, not args.no_starts))
-        for of, name, batch, title in rows
-    ]  # fmt: skip
+        _imported(f"{of}, batch {batch}, float32", name, batch, makers, not args.no_starts)
+        for of, name, batch in rows
+    ]
+
+
+def _imported(group: str, name: str, batch: int, makers: dict[str, Make], starts: bool) -> Case:
+    """A row; `_imported_costs` compares outputs, as it knows what rounding makes of a model."""
+    title = PACKAGE_MODELS[name].title if name in PACKAGE_MODELS else MODELS[name].label
+    return Case(
+        group, title, 1, partial(Imported, name, batch), makers, tolerance=None, limit="calm",
+        extra=partial(_imported_costs, starts),
+    )  # fmt: skip
 
 
 _IMAGES = "Images a second (rows of tokens, of BERT), until the results are there. "
@@ -448,9 +517,10 @@ _STEP = (
 PAGES = {
     "nets": Page(
         "Whole networks next to PyTorch, its compiler, ONNX Runtime and OpenVINO", "images/s",
-        nets_cases, ("net", "batch", "net_peers", "no_starts", "keep_memory"),
+        nets_cases, ("net", "batch", "net_peers", "no_starts", "keep_memory", "launch"),
         f"{_IMAGES}`clprim`: after `clprim.torch.fuse`. First calls are in processes of their own, "
-        "with nothing on disk and with everything there.",
+        "with nothing on disk and with everything there. `nets launch`: `clprim` in one launch, "
+        "`clprim, apart` a launch a kernel.",
         sample=0.03, least=2, keep=False,
     ),
     "step": Page(

@@ -116,6 +116,15 @@ class Launch:
         return zip(self.plan.code.parameters, self.plan.arguments, strict=True)
 
     @property
+    def program(self) -> tuple[str, tuple[str, ...]]:
+        """What is built: its text and the compiler's options."""
+        code, device = self.plan.code, self._device
+        source = source_of(self.plan.template, code)
+        if not device.traits.own_ways:
+            source = apart(source)
+        return source, build_options(code, device)
+
+    @property
     def is_built(self) -> bool:
         """Whether the kernel is there."""
         return self._kernel is not None
@@ -124,12 +133,8 @@ class Launch:
         """Builds the kernel and sets its sizes and strides, where that was left for later."""
         if self._kernel is not None:
             return
-        device, code = self._device, self.plan.code
-        source = source_of(self.plan.template, code)
-        if not device.traits.own_ways:
-            source = apart(source)
-        options, title = build_options(code, device), self._title
-        kernel = kernel_of(device, source, options, self._name, title=title, lines=self._snippets)
+        device, title, lines = self._device, self._title, self._snippets
+        kernel = kernel_of(device, *self.program, self._name, title=title, lines=lines)
         self._set_arg = kernel.set_arg
         # pyopencl packs a number fastest through the entry that its generated code calls;
         # `set_arg` takes eight microseconds for the same.
@@ -167,6 +172,12 @@ class Launch:
             if format_ in (b"b", b"B"):
                 value = _byte(value, format_)
             self._set_number((position, format_, value))
+
+    def set_number(self, name: str, value: int) -> None:
+        """Sets a number that its plan has, by the name of the parameter, likewise."""
+        for position, parameter in enumerate(self.plan.code.parameters):
+            if parameter.declaration.endswith(f" {name}"):
+                self._set_number((position, parameter.format.encode(), value))
 
     def parts(self) -> tuple[Any, ...]:
         """Returns what enqueues it without this class: kernel, sizes, `set_arg`, plan."""

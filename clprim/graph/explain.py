@@ -13,6 +13,7 @@ from clprim.graph.graph import Buffer, Graph, Uses, buffer_of
 from clprim.graph.one_launch import Walk
 from clprim.graph.passes.layout.moves import moves_of
 from clprim.graph.replay import Replay
+from clprim.graph.steps import Step
 from clprim.graph.store import copied, copy_memory
 from clprim.graph.text import Names, kind_text
 from clprim.plan.strides import Operand
@@ -33,16 +34,18 @@ def explained(compiled: Compiled, measured: tuple[Device, Sequence[Any]] | None 
     names = Names(replay.graph)
     headers = ["", "kernel", "strategy", "makes", "of", "MiB", "Mflop"]
     align, told, seconds, ceilings = "rllllrr", list[str](), list[float](), None
+    phases, inside = dict(_phases(replay)), dict[int, float]()
     if measured is not None:
         device, given = measured
-        ceilings, seconds = ceilings_of(device), _seconds(device, replay, given)
+        ceilings, (seconds, inside) = ceilings_of(device), _seconds(device, replay, given)
         headers += ["µs", "% of peak"]
         align += "rr"
-        told = [f"{sum(seconds) * 1e6:.0f} µs on the device; its peaks: {ceilings}", ""]
-    phases = dict(_phases(replay))
+        whole = [f"{sum(seconds) * 1e6:.0f} µs on the device"]
+        whole += [f"{sum(inside.values()) * 1e6:.0f} as phases"] if inside else []
+        told = [f"{', '.join(whole)}; its peaks: {ceilings}", ""]
     if phases:
-        headers += ["tiles", "waits for"]
-        align += "rl"
+        headers += [*["µs as a phase"] * bool(inside), "tiles", "waits for"]
+        align += "r" * bool(inside) + "rl"
     rows: list[list[object] | None] = []
     for n, step in enumerate(replay.steps):
         node, plan = step.node, step.launch.plan
@@ -58,6 +61,8 @@ def explained(compiled: Compiled, measured: tuple[Device, Sequence[Any]] | None 
         ]
         if ceilings is not None:
             row += [f"{seconds[n] * 1e6:.1f}", _share(plan, seconds[n], ceilings)]
+        if inside:
+            row.append(f"{inside[n] * 1e6:.1f}" if n in inside else "")
         if phases:
             row += phases.get(n, ("", "launched apart"))
         rows.append([*row, node.line.rpartition("/")[2]])
@@ -91,7 +96,11 @@ def _launches(replay: Replay) -> list[str]:
     """Returns a line where kernels are phases of a launch."""
     walks = [part for part in replay.parts if isinstance(part, Walk)]
     if not walks:
-        return []
+        return [
+            f"launched apart at first; {len(walk.phases)} kernels in one launch would take "
+            f"{walk.gain:.0%} less, by cost\n"
+            for walk in replay.outlook
+        ]
     each = ", ".join(
         f"{len(w.phases)} kernels of {len(w.code.bodies)} texts by {w.groups} work-groups"
         for w in walks
@@ -114,15 +123,15 @@ def _share(plan: Any, seconds: float, ceilings: Measurement) -> str:
     return f"{100 * max(memory, arithmetic) / seconds:.0f} {what}"
 
 
-def _seconds(device: Device, replay: Replay, given: Sequence[Any]) -> list[float]:
-    """Returns the median run time of every kernel, by the device's own clock.
+def _seconds(
+    device: Device, replay: Replay, given: Sequence[Any]
+) -> tuple[list[float], dict[int, float]]:
+    """Returns the median run time of every kernel apart, and what it adds to a launch as a phase.
 
-    Nothing that the caller sees changes: the graph writes to copies of its inputs, what else it
-    writes is put back, and random numbers go on where they were.
+    Times are the device's own. Nothing that the caller sees changes: the graph writes to copies of
+    its inputs, what else it writes is put back, and random numbers go on where they were.
     """
-    names = [step.launch.plan.code.name for step in replay.steps]
     written = {buffer for node in replay.graph.nodes for buffer in node.written}
-    found: list[list[float]] = []
     with _restored(device, replay, written), randomness.at(randomness.get_state()):
         inputs = map(buffer_of, replay.graph.inputs)
         own: dict[int, Any] = {}
@@ -130,15 +139,37 @@ def _seconds(device: Device, replay: Replay, given: Sequence[Any]) -> list[float
             if buffer in written and id(memory) not in own:
                 own[id(memory)] = copied(device, memory, buffer.nbytes)
         memory = [own.get(id(each), each) for each in given]
-        for _ in range(_RUNS + 1):
-            with replay.apart(), profile(device) as seen:
-                replay(memory)
-            events = seen.events
-            for n in range(len(events) - len(names) + 1):
-                run = events[n : n + len(names)]
-                if [event.name for event in run] == names:
-                    found.append([event.seconds for event in run])
-                    break
+        inside: dict[int, float] = {}
+        first = 0
+        for number, part in enumerate(replay.parts):
+            if not isinstance(part, Walk):
+                first += 1
+                continue
+            before = 0.0
+            for n in range(len(part.phases)):
+                with part.first(n + 1):
+                    ended = _medians(device, replay, replay.parts, memory)[number]
+                inside[first + n], before = max(0.0, ended - before), max(before, ended)
+            first += len(part.phases)
+        with replay.apart():
+            return _medians(device, replay, replay.steps, memory), inside
+
+
+def _medians(
+    device: Device, replay: Replay, parts: Sequence[Step | Walk], memory: Sequence[Any]
+) -> list[float]:
+    """Returns the median seconds of the launches of a replay."""
+    names = [part.launch.plan.code.name for part in parts]
+    found: list[list[float]] = []
+    for _ in range(_RUNS + 1):
+        with profile(device) as seen:
+            replay(memory)
+        events = seen.events
+        for n in range(len(events) - len(names) + 1):
+            run = events[n : n + len(names)]
+            if [event.name for event in run] == names:
+                found.append([event.seconds for event in run])
+                break
     if not found:
         raise DeviceError(f"{replay.graph.what}: no run could be timed on {device}")
     return [statistics.median(times) for times in zip(*found[1:] or found, strict=True)]

@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 import os
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +26,7 @@ from clprim.graph.graph import Buffer, Graph
 from clprim.graph.steps import Step, build_all
 from clprim.options import current_options
 from clprim.plan.launch.body import Body, body_of, group_of
+from clprim.plan.launch.gain import WORTH, gain
 from clprim.plan.launch.walker import (
     ITEMS,
     UNIT_GROUPS,
@@ -35,6 +38,7 @@ from clprim.plan.launch.walker import (
     walker_plan,
 )
 from clprim.runtime.device import Device
+from clprim.runtime.program import build_aside, is_kept
 from clprim.runtime.source_cache import source_of
 
 _BYTE = np.dtype(np.uint8)
@@ -149,15 +153,30 @@ class Walk:
         """Is told that nobody knows whether the launch was enqueued."""
         self._stale = True
 
+    @contextmanager
+    def first(self, phases: int) -> Iterator[None]:
+        """Ends launches inside a ``with`` behind so many phases: for who times them."""
+        self.launch.set_number("walk_phases", phases)
+        try:
+            yield
+        finally:
+            self.launch.set_number("walk_phases", len(self.phases))
+            self.lost()  # of the others counters have not gone on
+
+    @property
+    def gain(self) -> float:
+        """What part of their time its kernels are spared, by cost."""
+        return gain(self.phases, self._device.traits)
+
     def tiles(self) -> list[int]:
         """How many tiles each phase has."""
         return [tiling(phase, self.groups, self.code.items)[1] for phase in self.phases]
 
 
-def is_walked(device: Device, graph: Graph) -> bool:
-    """Whether as much of a graph as can be is one launch."""
+def launches_of(device: Device, graph: Graph) -> str:
+    """Returns how a graph's kernels are launched on a device, in `clprim.options`' words."""
     launches = graph.launches if graph.launches != "auto" else current_options().launches
-    return launches == "one" and device.traits.walks
+    return launches if device.traits.walks else "each"
 
 
 def groups_of(device: Device) -> int:
@@ -247,6 +266,40 @@ def walks_of(
         run.append((step, text))
         memories |= keys
     yield from finished()
+
+
+class Aside:
+    """Launches that take the place of a graph's kernels when their programs are built.
+
+    A child process builds them: calls go on as they are, and no process waits for what another one
+    has built before.
+    """
+
+    def __init__(self, device: Device, parts: Iterable[Step | Walk]) -> None:
+        self._device = device
+        # What gains too little is launched apart.
+        self._parts: list[Step | Walk] = []
+        for part in parts:
+            self._parts += part.steps if isinstance(part, Walk) and part.gain < WORTH else [part]
+        self._walks = [part for part in self._parts if isinstance(part, Walk)]
+        self._thread: Thread | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether nobody is building; who asks first begins it, where something is to be built."""
+        if self._thread is None and not all(map(self._is_kept, self._walks)):
+            self._thread = build_aside(self._device, [w.launch.program for w in self._walks])
+        return self._thread is None or not self._thread.is_alive()
+
+    def parts(self) -> list[Step | Walk]:
+        """Returns the launches, which are built; what no child could build is apart."""
+        found: list[Step | Walk] = []
+        for part in self._parts:
+            found += part.steps if isinstance(part, Walk) and not self._is_kept(part) else [part]
+        return ready(self._device, found)
+
+    def _is_kept(self, walk: Walk) -> bool:
+        return is_kept(self._device, *walk.launch.program)
 
 
 def ready(device: Device, parts: Sequence[Step | Walk]) -> list[Step | Walk]:

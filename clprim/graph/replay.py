@@ -7,7 +7,8 @@ and its lock is held for a whole replay, so that these serve all threads.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Lock
 from typing import Any
 
 import pyopencl as cl
@@ -15,14 +16,17 @@ import pyopencl as cl
 from clprim.arrays.array import Array, array_over
 from clprim.arrays.memory import allocate_workspace, part_of
 from clprim.call.call import misfit
-from clprim.errors import DeviceError
+from clprim.errors import ClprimError, DeviceError
 from clprim.graph.graph import Buffer, Graph, buffer_of, layout_of
 from clprim.graph.memory import allocations_of, grain_of, lives_of
-from clprim.graph.one_launch import Spot, Walk, is_walked, ready, walks_of
+from clprim.graph.one_launch import Aside, Spot, Walk, launches_of, ready, walks_of
 from clprim.graph.steps import Step, build_all, present, steps_of
 from clprim.runtime.device import Device, wait_for
 from clprim.runtime.randomness import advance
 from clprim.runtime.stats import counters
+
+# Calls after which a graph is taken to be called again and again.
+OFTEN = 100
 
 
 class Replay:
@@ -30,8 +34,8 @@ class Replay:
 
     def __init__(self, device: Device, graph: Graph, *, keep: bool = True) -> None:
         self.graph, self._device = graph, device
-        walks = keep and is_walked(device, graph)
-        self.steps = steps_of(device, graph.nodes, later=walks)
+        launches = launches_of(device, graph) if keep else "each"
+        self.steps = steps_of(device, graph.nodes, later=launches == "one")
         made = [*dict.fromkeys(b for b in map(buffer_of, graph.outputs) if b.kind == "temporary")]
         self._sizes = tuple(buffer.nbytes for buffer in made)
         taken = ([buffer for _, buffer in step.buffers] for step in self.steps)
@@ -54,13 +58,41 @@ class Replay:
             (self._places.get(buffer_of(o)), buffer_of(o).memory, layout_of(o))
             for o in graph.outputs
         ]
-        parts = walks_of(device, graph.what, self.steps, self._spot) if walks else self.steps
-        self.parts: Sequence[Step | Walk] = ready(device, [*parts])
+        self.parts: Sequence[Step | Walk] = self.steps
+        if launches == "one":
+            self.parts = ready(device, [*self._walks()])
         self._rows = [self._row(part) for part in self.parts]
+        # Calls until it is asked (again) whether one launch is better; 0 where nobody asks.
+        self._left = OFTEN if launches == "auto" and len(self.steps) > 1 else 0
+        self._aside: Aside | None = None
+        self._asking = Lock()
         self._queue: Any = None
         for operand in graph.inputs:
             if (buffer := buffer_of(operand)).kind == "input":
                 buffer.memory = None  # the arrays that were traced over need not stay
+
+    def _walks(self) -> Iterator[Step | Walk]:
+        return walks_of(self._device, self.graph.what, self.steps, self._spot)
+
+    @property
+    def outlook(self) -> list[Walk]:
+        """What may become one launch if it is called often enough."""
+        return [part for part in self._walks() if isinstance(part, Walk)] if self._left else []
+
+    def _reconsider(self) -> None:
+        """Goes over to one launch where that pays, as soon as its programs are there."""
+        with self._asking, suppress(ClprimError):
+            if self._left or self.parts is not self.steps:  # another thread was here
+                return
+            self._aside = self._aside or Aside(self._device, self._walks())
+            if not self._aside.is_due:
+                self._left = OFTEN
+                return
+            known = {id(step): row for step, row in zip(self.steps, self._rows, strict=True)}
+            parts, self._aside = self._aside.parts(), None
+            rows = [known.get(id(part)) or self._row(part) for part in parts]
+            with self._device.lock:
+                self.parts, self._rows = parts, rows
 
     def _spot(self, buffer: Buffer) -> Spot:
         """Returns where a buffer lies."""
@@ -101,6 +133,10 @@ class Replay:
     def __call__(self, given: Sequence[Any]) -> list[Any]:
         """Enqueues the kernels."""
         device = self._device
+        if self._left:
+            self._left = left = self._left - 1
+            if not left:
+                self._reconsider()
         memory = [*given, *allocate_workspace(device, self._sizes)]
         with device.lock:
             queue = device.queue
@@ -109,14 +145,15 @@ class Replay:
                     wait_for(self._queue)
                 self._queue = queue
             try:
-                for kernel, sizes, group, set_arg, plan, changing, before in self._rows:
+                rows = self._rows
+                for kernel, sizes, group, set_arg, plan, changing, before in rows:
                     for position, place in changing:
                         set_arg(position, memory[place])
                     if before is not None:
                         before()
                     event = cl.enqueue_nd_range_kernel(queue, kernel, sizes, group)
                     for profile in device.profiles:
-                        profile.record(plan.code.name, event, plan.nbytes, plan.flops)
+                        profile.record(plan.code.name, event, plan.nbytes, plan.flops, plan.phases)
             except BaseException as error:
                 for part in self.parts:
                     if isinstance(part, Walk):
@@ -126,7 +163,7 @@ class Replay:
                 raise DeviceError(
                     f"{self.graph.what}: a kernel could not be launched on {device}: {error}"
                 ) from error
-        counters.launches += len(self._rows)
+        counters.launches += len(rows)
         return memory
 
     @contextmanager
@@ -137,10 +174,11 @@ class Replay:
             return
         build_all([step.launch for step in self.steps])
         whole, self._rows = self._rows, [self._row(step) for step in self.steps]
+        left, self._left = self._left, 0
         try:
             yield
         finally:
-            self._rows = whole
+            self._rows, self._left = whole, left
 
     def memory_of(self, buffer: Buffer, memory: Sequence[Any]) -> Any:
         """Returns the memory of an input, a result or a constant after a replay."""

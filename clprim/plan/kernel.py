@@ -161,6 +161,7 @@ class KernelPlan:
     flops: int  # Arithmetic operations of the snippets, for profiles
     # Whether it reads nothing but a weight, with which what it writes may be kept
     once: bool = False
+    phases: tuple[str, ...] = ()  # Names of the kernels that it runs as such, for profiles
 
     @cached_property
     def draws(self) -> bool:

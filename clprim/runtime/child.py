@@ -53,3 +53,11 @@ def leave_no_core_file() -> None:
     except ImportError:  # Windows
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def give_way() -> None:
+    """Lets others, in the child, have most of the time of the cores, also where the parent has."""
+    if hasattr(os, "SCHED_OTHER"):
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    if hasattr(os, "nice"):
+        os.nice(10)

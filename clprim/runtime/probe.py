@@ -173,6 +173,7 @@ ANSWERS = (
     "own_ways",
     "walks",
     "calls",
+    *(f"spares_{steps}" for steps in probe_walks.SPARED),
     *(f"{kind}_{size}" for kind in KINDS for size in SIZES),
     *(f"{read}_{size}" for size in query.SUB_GROUPS for read in _READS),
 )
@@ -212,6 +213,7 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
         own_ways="own_ways" in found,
         walks="walks" in found,
         calls="calls" in found,
+        spared=max((n for n in probe_walks.SPARED if f"spares_{n}" in found), default=0),
         vector_bytes=vector_bytes,
         registers=traits.registers and query.registers(vector_bytes),
     )
@@ -295,7 +297,8 @@ def _ask(device: cl.Device) -> dict[str, bool | None] | None:
     reads = [read for read in _READS if getattr(promised, read)]
     others += [f"{read}_{size}" for size in promised.sub_groups for read in reads]
     # Last: who dies of these need not begin once more.
-    others += ["halves", "strided_sums", "own_ways", "walks", "calls"]
+    others += ["halves", "strided_sums", "own_ways", "walks"]
+    others += [*(f"spares_{steps}" for steps in probe_walks.SPARED), "calls"]
     # Most compilers know it all, which one program shows; else each has one of its own.
     answers = _run_children(device, [["kernel", *uses], *([other] for other in others)])
     if answers is None:
@@ -377,6 +380,8 @@ def _is_so(queue: cl.CommandQueue, uses: Sequence[str]) -> bool:
     if uses[0] in ("walks", "calls"):
         return probe_walks.walks(queue, calls="calls" in uses)
     read, _, size = uses[0].rpartition("_")
+    if read == "spares":
+        return probe_walks.spared(queue) >= int(size)
     if read in KINDS:
         return keeps_bits(queue, read, int(size))
     return _hands_over(queue, read, int(size)) if read in _READS else _works(queue, uses)

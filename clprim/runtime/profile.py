@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,13 +22,14 @@ _MEASURES = cl.command_queue_properties.PROFILING_ENABLE
 
 @dataclass(frozen=True)
 class KernelEvent:
-    """One run of one kernel, as the device timed it."""
+    """One run of one kernel, as the device timed it; of a launch of several, their names."""
 
     name: str
     seconds: float
     bytes: float
     flops: float
     start: float
+    phases: tuple[str, ...] = ()
 
     @property
     def gb_per_s(self) -> float:
@@ -49,7 +51,7 @@ class Profile:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._collecting = threading.Lock()
-        self._pending: list[tuple[str, cl.Event, float, float]] = []
+        self._pending: list[tuple[str, cl.Event, float, float, tuple[str, ...]]] = []
         self._events: list[KernelEvent] = []
         self._origin: int | None = None  # nanoseconds, on the device's clock
 
@@ -82,9 +84,16 @@ class Profile:
                     device.queue = own  # a device that failed has no order to keep
         self._collect()
 
-    def record(self, name: str, event: cl.Event, nbytes: float = 0, flops: float = 0) -> None:
+    def record(
+        self,
+        name: str,
+        event: cl.Event,
+        nbytes: float = 0,
+        flops: float = 0,
+        phases: tuple[str, ...] = (),
+    ) -> None:
         """Takes a launch in; for launch code only."""
-        self._pending.append((name, event, nbytes, flops))
+        self._pending.append((name, event, nbytes, flops, phases))
 
     @property
     def events(self) -> list[KernelEvent]:
@@ -102,13 +111,16 @@ class Profile:
 
         The columns: how often it ran, milliseconds in total, microseconds a run, billions of
         bytes and of operations a second (``-`` where the launches gave none), part of the time.
+        Below a launch of several kernels stands how often each of them ran.
         """
         groups: dict[str, list[KernelEvent]] = {}
         for event in self.events:
             groups.setdefault(event.name, []).append(event)
         total = sum(event.seconds for group in groups.values() for event in group)
         ranked = sorted(groups.items(), key=lambda item: -sum(e.seconds for e in item[1]))
-        rows: list[list[object] | None] = [_row(name, group, total) for name, group in ranked]
+        rows: list[list[object] | None] = []
+        for name, group in ranked:
+            rows += [_row(name, group, total), *_phases(group)]
         everything = [event for group in groups.values() for event in group]
         rows += [None, _row("total", everything, total)]
         headers = ["kernel", "calls", "total ms", "mean µs", "GB/s", "GFLOP/s", "share"]
@@ -121,7 +133,7 @@ class Profile:
         with self._collecting:
             with self._device.lock:
                 pending, self._pending = self._pending, []
-            for name, event, nbytes, flops in pending:
+            for name, event, nbytes, flops, phases in pending:
                 try:
                     event.wait()
                     start, end = event.profile.start, event.profile.end
@@ -131,8 +143,8 @@ class Profile:
                     raise
                 if self._origin is None:
                     self._origin = start
-                since = 1e-9 * (start - self._origin)
-                self._events.append(KernelEvent(name, 1e-9 * (end - start), nbytes, flops, since))
+                taken, since = 1e-9 * (end - start), 1e-9 * (start - self._origin)
+                self._events.append(KernelEvent(name, taken, nbytes, flops, since, phases))
 
 
 def profile(device: Device | None = None) -> Profile:
@@ -201,6 +213,12 @@ def _row(name: str, events: Iterable[KernelEvent], total: float) -> list[object]
         f"{_rate(flops, seconds):.1f}" if flops else "-",
         f"{seconds / total:.1%}" if total else "-",
     ]
+
+
+def _phases(events: Iterable[KernelEvent]) -> Iterator[list[object]]:
+    ran = Counter(name for event in events for name in event.phases)
+    for name, times in ran.most_common():
+        yield [f"  {name}", f"{times}", *[""] * 5]
 
 
 def _rate(amount: float, seconds: float) -> float:

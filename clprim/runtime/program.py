@@ -10,12 +10,13 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import pyopencl as cl
 
 from clprim.errors import BuildError, DeviceError
-from clprim.runtime import disk_cache, trial
+from clprim.runtime import child, disk_cache, trial
 from clprim.runtime.diagnostics import explain
 from clprim.runtime.query import identity
 from clprim.runtime.stats import counters
@@ -39,6 +40,7 @@ _programs: OrderedDict[_Key, cl.Program] = OrderedDict()  # what was used last c
 _building: dict[_Key, threading.Lock] = {}
 _met: set[int] = set()  # hashes of all keys there ever were
 _guard = threading.Lock()  # of both
+_aside = threading.Lock()  # of who builds in a child
 
 
 def build(
@@ -101,6 +103,43 @@ def kernel_of(
         raise DeviceError(f"{title}: {device} gives no kernel: {error}") from error
 
 
+def is_kept(device: Device, source: str, options: Sequence[str]) -> bool:
+    """Whether a program is here or on disk, so that building it takes no compiler."""
+    key = _key(device, source, options)
+    return key in _programs or disk_cache.load(_task(key)[2]) is not None
+
+
+def build_aside(
+    device: Device, programs: Sequence[tuple[str, Sequence[str]]]
+) -> threading.Thread | None:
+    """Builds programs, given as text and options, in a child process that leaves cores to others.
+
+    Of all that are asked for one is built at a time, and kept on disk: `is_kept` says whether it
+    was. A child outlives this process.
+
+    Returns:
+        The thread that waits; None where nothing is kept on disk, or no child can be had.
+    """
+    if disk_cache.default_cache() is None or not child.is_possible():
+        return None
+    tasks = [_task(_key(device, *program)) for program in programs]
+
+    def wait() -> None:
+        with _aside, suppress(OSError):
+            trial.outcomes(device.cl, tasks, aside=True)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+def _task(key: _Key) -> tuple[str, bytes, str]:
+    """Returns a program's text as it is compiled, its options, and its name on disk."""
+    device, source, options = key
+    source, flags = completed(device.cl, source, ""), " ".join(options).encode()
+    return source, flags, _disk_key(device, source, flags)
+
+
 def _key(device: Device, source: str, options: Sequence[str]) -> _Key:
     return device, source, (*options, *os.environ.get(_OPTIONS, "").split())
 
@@ -112,9 +151,7 @@ def _drop(key: _Key, program: cl.Program) -> None:
         if known is not program:
             _programs[key] = known
             return
-    device, source, flags = key
-    source = completed(device.cl, source, "")
-    disk_cache.remove(_disk_key(device, source, " ".join(flags).encode()))
+    disk_cache.remove(_task(key)[2])
 
 
 def programs_met() -> int:

@@ -36,18 +36,23 @@ def is_suspect(device: Device, source: str, texts: Iterable[str]) -> bool:
 
 
 def outcomes(
-    device: cl.Device, programs: Sequence[tuple[str, bytes, str]], timeout: float | None = None
+    device: cl.Device,
+    programs: Sequence[tuple[str, bytes, str]],
+    timeout: float | None = None,
+    *,
+    aside: bool = False,
 ) -> list[str]:
     """Builds programs one after another in child processes, and returns what became of each.
 
     A death is found out, and the next child goes on behind it. What was built is kept on disk.
+    Children that build ``aside`` have what cores are left by others.
     """
     if not child.is_possible():
         raise OSError("this interpreter cannot be started again")
     found: list[str] = []
     while len(found) < len(programs):
         left = [(source, flags.decode(), key) for source, flags, key in programs[len(found) :]]
-        task = json.dumps([query.whereabouts(device), left])
+        task = json.dumps([query.whereabouts(device), left, aside])
         said, in_time = child.run(_CHILD.format(path=child.search_path()), task, timeout)
         if not said:
             raise OSError("the child process did not begin")
@@ -62,7 +67,9 @@ def main() -> None:
     import sys
 
     child.leave_no_core_file()
-    where, programs = json.loads(sys.stdin.read())
+    where, programs, aside = json.loads(sys.stdin.read())
+    if aside:
+        child.give_way()
     icd.prepare()
     device = query.find(where)
     context = cl.Context([device])

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,11 @@ from clprim.graph.compiled import Compiled
 from clprim.graph.graph import Graph
 from clprim.graph.one_launch import Spot, Walk, waits_of
 from clprim.graph.trace import traced
+from clprim.plan.kernel import KernelPlan, PrintedCode
+from clprim.plan.launch.body import Body
+from clprim.plan.launch.gain import OTHERS, TAKEN, gain
+from clprim.plan.launch.walker import Phase
+from clprim.traits import DeviceTraits
 
 pytestmark = pytest.mark.usefixtures("device")
 
@@ -375,3 +382,119 @@ def test_replays_take_no_memory(device):
     count, more = growth(device, seconds=0)
     assert count >= 1800
     assert more < 4 << 20
+
+
+def test_snippets_may_call_theirs_as_kernels_call_parameters(device):
+    named = cp.Pointwise("float n = 2, n0 = x0, n1 = 1, rows = n0 * n; y0 = rows + n1;")
+    given = data(4, 2)
+    one, each = both(device, lambda x, y: named(ops.matmul(named(x), y).T), given)
+    assert bits(one(given)) == bits(each(given))
+    assert walked(one)
+
+
+# --- by cost -------------------------------------------------------------------------------------
+
+
+def phase(flops, waits=(), groups=16):
+    code = PrintedCode(name="k", parameters=(), index="int", doubles=False, text="", version=(1, 2))
+    kernel = KernelPlan("", code, (), (groups,), (1,), 0, flops)
+    return Phase(kernel, Body("", (), False), (), {}, waits)
+
+
+def row(count, flops, groups=16):
+    return [phase(flops, (n - 1,) if n else (), groups) for n in range(count)]
+
+
+def test_costs_say_what_one_launch_spares():
+    cpu = DeviceTraits(is_cpu=True, compute_units=2, vector_bytes=32, walks=True, spared=400)
+    of_unit = 2 * 8 * 8 * 2 / TAKEN  # operations of both units in a step
+    step = 400 * OTHERS * of_unit
+    assert gain([], cpu) == 0
+    assert gain(row(50, step), cpu) == pytest.approx(0.5)
+    assert gain(row(50, 99 * step), cpu) == pytest.approx(0.01)
+    # One tile, or three for two cores: nobody fills the gap where each waits for the one before.
+    assert gain(row(50, step, groups=1), cpu) == pytest.approx(1 / 3)
+    apart = replace(cpu, spared=0)
+    assert gain(row(50, step, groups=3), apart) == 0
+    beside = [phase(step, (), 1), phase(step, (), 1)]
+    assert gain(beside, apart) == pytest.approx(0.5)
+
+
+def small(x, y):
+    return MIX(ops.softmax(ops.matmul(x, y), dim=1), y)
+
+
+def until_walked(f, given, wanted, seconds=120):
+    """Calls a function until its kernels are one launch; returns after how many calls they are."""
+    calls, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        before = cp.stats().launches
+        assert f(*given).get().tobytes() == wanted
+        if cp.stats().launches - before == 1:
+            return calls
+        calls += 1
+    return None
+
+
+@pytest.mark.alone
+def test_what_is_called_often_becomes_one_launch(device, monkeypatch, tmp_path):
+    monkeypatch.setattr("clprim.graph.replay.OFTEN", 3)
+    monkeypatch.setenv("CLPRIM_CACHE_DIR", str(tmp_path))
+    monkeypatch.setitem(device.__dict__, "traits", replace(device.traits, spared=1000))
+    given = data(9, 2)
+    wanted = cp.jit(small, launches="each")(*given).get().tobytes()
+    f = cp.jit(small)
+    assert "in one launch would take" in f.explain(*given)
+    before = cp.stats().builds
+    assert until_walked(f, given, wanted) >= 2
+    assert cp.stats().builds == before  # another process did
+    assert "phases of one launch" in f.explain(*given)
+    # What lies on disk is there at the third call.
+    assert until_walked(cp.jit(small), given, wanted) == 2
+
+
+def test_what_gains_little_stays_apart(device, monkeypatch):
+    monkeypatch.setattr("clprim.graph.replay.OFTEN", 2)
+    monkeypatch.setattr("clprim.graph.one_launch.build_aside", None)  # nobody asks
+    given = data(9, 2)
+    for traits in ({"spared": 0}, {"walks": False, "spared": 10**9}):
+        with monkeypatch.context() as patch:
+            patch.setitem(device.__dict__, "traits", replace(device.traits, **traits))
+            f = cp.jit(lambda x, y: CLIP(SUMS(MIX(x, y), axis=0), 2.0))
+            launches = set()
+            for _ in range(5):
+                before = cp.stats().launches
+                f(*given)
+                launches.add(cp.stats().launches - before)
+            assert len(launches) == 1 and launches.pop() > 1
+
+
+def test_without_a_cache_on_disk_nothing_is_built_aside(device, monkeypatch):
+    monkeypatch.setattr("clprim.graph.replay.OFTEN", 2)
+    monkeypatch.setenv("CLPRIM_CACHE_DIR", "")
+    monkeypatch.setitem(device.__dict__, "traits", replace(device.traits, spared=1000))
+    given = data(9, 2)
+    f = cp.jit(lambda x, y: MIX(ops.softmax(ops.matmul(x, y), dim=0), x))
+    wanted = f(*given).get().tobytes()
+    assert until_walked(f, given, wanted, seconds=2) is None
+
+
+def test_phases_stand_below_their_launch_in_profiles(device):
+    given = data(0)
+    f = cp.jit(lambda *g: MIX(ops.softmax(ops.matmul(g[0], g[1]), dim=1), g[2]), launches="one")
+    f(*given)
+    with cp.profile() as p:
+        f(*given)
+    (event,) = p.events
+    assert event.name == "phases" and len(event.phases) > 1
+    lines = p.table().splitlines()
+    assert lines[2].startswith("phases ") and lines[3].strip().split()[0] in event.phases
+
+
+def test_prefixes_say_what_phases_take(device):
+    given = data(0)
+    f = cp.jit(lambda *g: MIX(ops.softmax(ops.matmul(g[0], g[1]), dim=1), g[2]), launches="one")
+    wanted = f(*given).get().tobytes()
+    text = f.explain(*given, measure=True)
+    assert "µs as a phase" in text and "as phases; its peaks" in text
+    assert f(*given).get().tobytes() == wanted

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -134,6 +135,16 @@ class Body:
         return tuple(found)
 
 
+def _printed(text: str, parameters: Sequence[Parameter]) -> Iterator[Parameter]:
+    """Yields parameters as they are called in a text, where a snippet may have their names."""
+    head = _KERNEL.search(text)
+    assert head is not None
+    names = re.findall(r"(\w+)[,)]", head[0][head[0].index(" void ") :])
+    for parameter, name in zip(parameters, names, strict=True):
+        kind = parameter.declaration[: -len(re.split(r"[ *]", parameter.declaration)[-1])]
+        yield Parameter(f"{kind}{name}", parameter.format)
+
+
 @lru_cache(maxsize=1024)
 def _sizes_of(text: str) -> tuple[int, bool] | None:
     """The work-items of its groups where it says so, else 0, and whether these share anything."""
@@ -165,4 +176,6 @@ def body_of(kernel: KernelPlan, text: str, items: int) -> Body | None:
     group, found = group_of(kernel, text), _sizes_of(text)
     if found is None or group not in (0, items):
         return None
-    return Body(text, kernel.code.parameters, items=found[0] != items and not group)
+    return Body(
+        text, tuple(_printed(text, kernel.code.parameters)), items=found[0] != items and not group
+    )

@@ -136,6 +136,7 @@ def walker_plan(code: WalkerCode, phases: Sequence[Phase], groups: int) -> Kerne
         (code.items, 1, 1),
         sum(phase.kernel.nbytes for phase in phases),
         sum(phase.kernel.flops for phase in phases),
+        phases=tuple(phase.kernel.code.name for phase in phases),
     )
 
 
