@@ -31,6 +31,8 @@ _NOTES = (
     "it was a fifth slower than at its best do not count.",
 )
 
+# What tells compilers and libraries to use fewer of a processor's instructions.
+_LIMITS = ("CL_CONFIG_CPU_TARGET_ARCH", "ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
 Table = tuple[str, list[str], list[list[str]]]
 #: The column of the fastest other library.
 BEST = "best peer"
@@ -215,10 +217,12 @@ def setting(device: cp.Device, options: str) -> dict[str, str]:
     now = datetime.datetime.now().astimezone()
     versions = [f"clprim {cp.__version__}", f"Python {platform.python_version()}"]
     versions += map(_version, ("pyopencl", "numpy", "torch"))
+    limits = ", ".join(f"{name}={os.environ[name]}" for name in _LIMITS if name in os.environ)
     return {
         "device": f"{device.name}, {device.platform} {device.driver}, {device.version}",
         "machine": f"{_processor()}, {os.cpu_count()} cores, {platform.system()} "
         f"{platform.release()}{_priority()}",
+        **({"limits": limits} if limits else {}),
         "versions": ", ".join(versions),
         "run": f"{now:%Y-%m-%d %H:%M %Z}, `python -m bench {options}`",
     }

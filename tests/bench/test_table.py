@@ -55,6 +55,18 @@ def test_a_table_has_rates_ratios_means_and_the_whole():
     assert lines == [["a", "1.05", "250", "500 (2.00×)"]]
 
 
+def test_the_fastest_other_library_has_a_column():
+    one, two = row("a", 1.0, 2.0), row("b", 1.0, 0.5)
+    for each, theirs in ((one, 1.5), (two, 4.0)):
+        each.seconds["MKL"] = [theirs] * 3
+        each.times["MKL"] = [theirs] * 3
+        each.times["clprim, apart"] = [0.25] * 3
+        each.seconds["clprim, apart"] = [0.25] * 3
+    ((_, head, lines),) = tables_of([one, two], "ms")
+    best = head.index("best peer")
+    assert [line[best] for line in lines] == ["1.50×", "0.50×", "0.87×", "0.50×: b"]
+
+
 def test_a_record_is_printed_and_read_back(tmp_path):
     page = RECORD.write(tmp_path).read_text(encoding="utf-8")
     for part in ("# Sums\n\n- device: D\n", "**b is wrong**", "b\\|c", "- What it is."):
@@ -102,8 +114,11 @@ def test_two_versions_of_a_driver_get_files_of_their_own():
     assert len({slug(device) for device in cp.devices()}) == len(cp.devices())
 
 
-def test_the_setting_names_what_matters():
+def test_the_setting_names_what_matters(monkeypatch):
     device = cp.current_device()
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
+    assert "ATEN_CPU_CAPABILITY=avx2" in setting(device, "reduce")["limits"]
     where = setting(device, "reduce --repeats 3")
     assert device.name in where["device"] and device.driver in where["device"]
     assert f"clprim {cp.__version__}" in where["versions"] and "numpy " in where["versions"]

@@ -33,7 +33,7 @@ LINES = {
     "clprim/functions": 1_440,
     "clprim/torch": 8_415,
     "clprim/onnx": 4_160,
-    "tests": 61_875,
+    "tests": 61_890,
 }
 # Files of clprim and ops that say an operator: define, import, look up or name it in a string.
 PLACES = {"conv2d": 8, "softmax": 6, "sort": 5, "relu": 3, "layer_norm": 5}
