@@ -6,6 +6,7 @@ from bench.case import Page
 from bench.cases import (
     arithmetic,
     gradient,
+    language,
     launch,
     memory,
     networks,
@@ -24,6 +25,7 @@ PAGES: dict[str, Page] = {
     **gradient.PAGES,
     **pairs.PAGES,
     **subpixel.PAGES,
+    **language.PAGES,
     **launch.PAGES,
     **networks.PAGES,
 }

@@ -12,6 +12,7 @@ from bench.case import Call, Data, Host
 
 # Its operators on channels in blocks.
 _BLOCKED = "com.microsoft.nchwc"
+_DOMAINS = (_BLOCKED, "com.microsoft")
 _ACTIVATIONS: dict[str, dict[str, Any]] = {
     "": {},
     "ReLU": {"activation": "Relu"},
@@ -71,7 +72,7 @@ def model_of(
         [described("y", shape)],
         [numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(_BLOCKED, 1)]
+    opsets = [helper.make_opsetid("", 17), *(helper.make_opsetid(d, 1) for d in _DOMAINS)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()  # type: ignore[no-any-return]
 
 
@@ -86,6 +87,18 @@ def gemm(job: Any, data: Data) -> Call:
     inputs = dict(zip("ab", data.host, strict=True))
     model = model_of([_node("Gemm", "ab", **transposes)], inputs, {}, job.m, job.n)
     return bound(model, inputs, job.m, job.n)
+
+
+def matmul_nbits(accuracy: int, data: Data) -> Call:
+    """A product with codes of 4 bits, two of them in a byte, the first one low."""
+    x, codes, scales, _ = data.host
+    outputs, blocks = scales.shape
+    told = {"N": outputs, "K": x.shape[1], "bits": 4, "block_size": x.shape[1] // blocks}
+    packed = (codes[:, ::2] | codes[:, 1::2] << 4).reshape(outputs, blocks, -1)
+    constants = {"b": packed, "s": scales.astype(np.float32).reshape(-1)}
+    node = _node("MatMulNBits", "xbs", domain="com.microsoft", accuracy_level=accuracy, **told)
+    shape = x.shape[0], outputs
+    return bound(model_of([node], {"x": x}, constants, *shape), {"x": x}, *shape)
 
 
 def _conv(layer: Any, inputs: Sequence[str], **options: Any) -> Any:

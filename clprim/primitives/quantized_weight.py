@@ -137,14 +137,21 @@ def _element(coding: Coding, blocks: int) -> str:
     if coding.number:
         lines += [_read("code", "unit", "j", 2), _as_float("value", coding.number, "code")]
         return "\n".join(lines)
-    code, low = [], 0
-    for n, bits in enumerate(coding.planes):
-        every = UNIT // bits
-        place = f"(unit + {coding.plane(n)} + j / {every} * {4 * OUTPUTS}) / 4 + lane"
-        mask = (1 << bits) - 1
-        code.append(f"((at_x0({place}) >> (j % {every} * {bits}) & {mask}) << {low})")
-        low += bits
-    lines.append(f"int code = (int)({' | '.join(code)});")
+    bits, *high = coding.planes
+    every, parts = UNIT // bits, coding.parts
+    word = f"(unit + j / {every} * {4 * OUTPUTS}) / 4 + lane"
+    lines += [
+        f"int place = j % {every};",
+        f"int code = (int)(at_x0({word}) >> (place * {bits}) & {(1 << bits) - 1});",
+    ]
+    for more in high:
+        of = coding.high_parts
+        word = f"(unit + {coding.plane(1)} + part / {of} * {4 * OUTPUTS}) / 4 + lane"
+        bit = f"place / {parts} * 8 + part % {of} * {more}"
+        lines += [
+            f"int part = j / {every} * {parts} + place % {parts};",
+            f"code |= (int)(at_x0({word}) >> ({bit}) & {(1 << more) - 1}) << {bits};",
+        ]
     roles: dict[str, list[str]] = {"scale": [], "offset": [], "zero": []}
     for n, field in enumerate(coding.fields):
         head = field in coding.head
@@ -220,12 +227,11 @@ def _lay_out(
     else:
         low = 0
         for n, bits in enumerate(coding.planes):
-            every = UNIT // bits
             part = (side_by_side >> np.uint8(low)) & np.uint8((1 << bits) - 1)
-            part = part.reshape(*units.shape[:3], bits, every, OUTPUTS)
             words = np.zeros((*units.shape[:3], bits, OUTPUTS), np.uint32)
-            for j in range(every):
-                words |= part[..., j, :].astype(np.uint32) << np.uint32(bits * j)
+            for j in range(UNIT):
+                word, bit = _place(coding, n, j)
+                words[..., word, :] |= part[..., j, :].astype(np.uint32) << np.uint32(bit)
             begin = coding.plane(n)
             flat = words.reshape(*units.shape[:3], -1).view(np.uint8)
             units[..., begin : begin + flat.shape[-1]] = flat
@@ -239,6 +245,17 @@ def _lay_out(
         else:
             flat = flat.reshape(tiles, blocks, coding.units, -1)
             units[..., begin : begin + flat.shape[-1]] = flat
+
+
+def _place(coding: Coding, plane: int, j: int) -> tuple[int, int]:
+    """The word of a plane that has bits of step j of a unit, and the first of these bits."""
+    bits = coding.planes[plane]
+    word, place = divmod(j, UNIT // coding.planes[0])
+    if plane == 0:
+        return word, place * bits
+    byte, part = divmod(place, coding.parts)
+    word, part = divmod(word * coding.parts + part, coding.high_parts)
+    return word, byte * 8 + part * bits
 
 
 def _tiled(values: np.ndarray[Any, Any], tiles: int) -> np.ndarray[Any, Any]:

@@ -14,6 +14,7 @@ from clprim.torch import (
     modules,
     nested,
     private,
+    quantize,
     storages,
     table,
 )
@@ -32,10 +33,20 @@ from clprim.torch.kernels import (
     shape,
 )
 from clprim.torch.on_cpu import fallback, run_on_cpu
+from clprim.torch.quantize import quantize_
 from clprim.torch.report import coverage
 from clprim.torch.tensors import array, in_use, tensor
 
-__all__ = ["array", "coverage", "fallback", "fuse", "load_exported", "operator", "tensor"]
+__all__ = [
+    "array",
+    "coverage",
+    "fallback",
+    "fuse",
+    "load_exported",
+    "operator",
+    "quantize_",
+    "tensor",
+]
 
 _module = DeviceModule()
 private.register_device(_module)
@@ -51,6 +62,7 @@ nested.register()
 groups.register()
 logarithms.register()
 product.register()
+quantize.register()
 recurrent.register()
 shape.register()
 layout.register()

@@ -98,6 +98,10 @@ CASES = {
                                  {**GROUPS, "qk_output": 1}, 4),
     "MatMulNBits": ([f(3, 64), i(5, 2, 16), f(10), i(5)], {**BITS, "accuracy_level": 1}),
     "MatMulNBits symmetric": ([f(3, 64), i(5, 2, 16), f(10)], BITS),
+    "MatMulNBits of short blocks": ([f(2, 80), i(33, 5, 8), f(165), i(99)],
+                                    {"K": 80, "N": 33, "bits": 4, "block_size": 16}),
+    "MatMulNBits of bytes": ([f(9, 70), i(9, 3, 32), f(27), i(27)],
+                             {"K": 70, "N": 9, "bits": 8, "block_size": 32}),
     "MatMulNBits order": ([f(3, 64), i(5, 2, 16), f(10), f(5, 2), i(64, dtype=np.int32, high=2)],
                           BITS),
     **{f"GatherBlockQuantized {bits}": (

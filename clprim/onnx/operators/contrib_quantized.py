@@ -14,6 +14,7 @@ from clprim.onnx.operators.elementwise import string
 from clprim.onnx.operators.quantized import centred, dequantized, dynamic, in_steps
 from clprim.onnx.table import handler, node
 from clprim.onnx.values import BYTE, Stored
+from clprim.ops.quantized.by_blocks import by_blocks, is_laid_out
 
 _DOMAIN = "com.microsoft"
 
@@ -75,12 +76,16 @@ def _matmul_nbits(context: Any, n: Any) -> Any:
     packed = zeros is not None and zeros.dtype == BYTE
     if groups is not None and (packed or bits == 2):  # ONNX Runtime contradicts its own text
         raise DefinitionError("MatMulNBits: g_idx with packed zero points, or of 2 bits")
+    codes, scales = n.b.reshape((rows, blocks, -1)), n.scales.reshape((rows, blocks))
+    if groups is None and is_laid_out(bits, block_size, zeros) and n.a.dtype.itemsize <= 4:
+        starts = zeros if zeros is None else zeros.reshape((rows, -1))
+        return ops.linear(n.a, by_blocks(codes, scales, starts, bits, block_size, depth), n.bias)
     block = f"c / {block_size}" if groups is None else "at_x2(c)"
     text = f"""
         long c = coord(1), g = {block}, i = c % {block_size};
         uint byte = at_x0(coord(0), c / {block_size}, i / {per});
         float q = (byte >> ((i % {per}) * {bits})) & {least}, z = {2 ** (bits - 1)};"""
-    given = [n.b.reshape((rows, blocks, -1)), n.scales.reshape((rows, blocks))]
+    given = [codes, scales]
     given += [] if groups is None else [groups.reshape(-1)[:depth]]
     last = f"x{len(given)}"
     if packed:

@@ -2,7 +2,8 @@
 
 A weight (N, K) is one buffer of blocks: 32 outputs beside each other, over so many steps of k. A
 block begins with what all its steps share and goes on with units of 32 steps, each of which has its
-codes, word by word for all outputs, and then what 16 or 32 steps share. An element is
+codes, word by word for all outputs, and then what 16 or 32 steps share. High bits of codes follow
+the low ones, in the bytes that these are in once a word is cut into parts of 4 codes. An element is
 
     w[n, k] = scale · (code - zero) + offset, or scale · table[code]
 
@@ -100,6 +101,16 @@ class Coding:
         before = beside[: beside.index(field)]
         first = 0 if field in self.head else OUTPUTS * UNIT * self.bits // 8
         return first + sum(OUTPUTS * f.size * max(1, UNIT // f.steps) for f in before)
+
+    @property
+    def parts(self) -> int:
+        """Low bits that a byte of a word has room for: a code of each part of a word is a byte."""
+        return 8 // self.planes[0]
+
+    @property
+    def high_parts(self) -> int:
+        """Likewise of the high bits."""
+        return 8 // self.planes[1]
 
     def plane(self, number: int) -> int:
         """Returns where a plane of codes begins in the unit."""

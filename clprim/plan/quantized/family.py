@@ -15,7 +15,7 @@ import numpy as np
 
 from clprim.plan.conv.dense import CPU, GPU
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan
-from clprim.plan.machine import ITEMS, near
+from clprim.plan.machine import AHEAD, ITEMS, LINE, near
 from clprim.plan.product.dense import dense_product
 from clprim.plan.product.register_code import ContractionCode, contraction_code, parameters_of
 from clprim.plan.product.register_tile import lanes_of
@@ -29,6 +29,8 @@ from clprim.traits import DeviceTraits
 FEW = 8
 # Rows beside which it costs less to sum up codes as they are than to scale each of them.
 FOLDED = 2
+# Bound: groups of steps of k that local memory has sums of.
+MOST_GROUPS = 1024
 # Rows of a work-item that share a panel.
 MANY = 64
 
@@ -62,6 +64,7 @@ class CodedCode(ContractionCode):
     slices: int = 1
     items: int = 1  # Work-items along the outputs
     depth: int = 0  # Steps of k of a panel
+    most_groups: int = MOST_GROUPS
 
     @property
     def number(self) -> str:
@@ -72,6 +75,11 @@ class CodedCode(ContractionCode):
     def steps(self) -> int:
         """Steps of k in a word of the low bits of codes."""
         return FEW if self.coding.number else UNIT // self.coding.planes[0]
+
+    @property
+    def high(self) -> int:
+        """High bits of a code that lie apart from the low ones."""
+        return sum(self.coding.planes[1:])
 
     @property
     def offsets(self) -> bool:
@@ -91,7 +99,7 @@ class CodedCode(ContractionCode):
     @property
     def all_widths(self) -> list[int]:
         """Elements that are converted at once, those of rows included."""
-        return sorted({*self.widths, 16} if self.width > 1 else {*self.widths})
+        return sorted({*self.widths, 8, 16} if self.width > 1 else {*self.widths})
 
 
 def _is_few(what: CodedProduct, _: DeviceTraits) -> bool:
@@ -99,13 +107,15 @@ def _is_few(what: CodedProduct, _: DeviceTraits) -> bool:
 
 
 def _rows_tile(what: CodedProduct, traits: DeviceTraits) -> RowsTile:
-    """As many rows as there are, up to a power of two, and vectors that registers have room for."""
+    """As many rows as there are, up to a power of two."""
     rows = 1 << (min(math.prod(what.lanes), FEW) - 1).bit_length()
     if not traits.is_cpu:
         return RowsTile(rows, 1, max(1, min(ITEMS, traits.max_work_group_size // OUTPUTS)))
     width = lanes_of(4, traits)
-    vectors = max(1, min(OUTPUTS // width, traits.sums // (2 * rows)))
-    return RowsTile(rows, 1 << (vectors.bit_length() - 1), 1)
+    # One row is a stream of the weight, read as it lies; of more, a line of memory at a time.
+    wanted = OUTPUTS // width if rows <= FOLDED else LINE // 4 // width
+    most = max(1, min(wanted, traits.sums // (2 * rows)))
+    return RowsTile(rows, 1 << (most.bit_length() - 1), 1)
 
 
 def _panel_tile(what: CodedProduct, traits: DeviceTraits) -> PanelTile:
@@ -118,7 +128,8 @@ def _panel_tile(what: CodedProduct, traits: DeviceTraits) -> PanelTile:
 
 def _plan_rows(what: CodedProduct, traits: DeviceTraits, tile: RowsTile) -> Plan:
     width = lanes_of(4, traits) if traits.is_cpu else 1
-    folded = not what.coding.number and math.prod(what.lanes) <= FOLDED
+    folded = traits.is_cpu and not what.coding.number and math.prod(what.lanes) <= FOLDED
+    folded = folded and what.depth // what.coding.group <= MOST_GROUPS
     items = 1 if traits.is_cpu else OUTPUTS
     return _plan(
         what,
@@ -127,7 +138,8 @@ def _plan_rows(what: CodedProduct, traits: DeviceTraits, tile: RowsTile) -> Plan
         "quantized/rows",
         tile.rows,
         folded=folded,
-        chains=2 if folded and tile.rows == 1 else 1,
+        chains=2 if folded else 1,
+        ahead=4 * AHEAD if traits.prefetch and what.nbytes > traits.l2_bytes else 0,
         slices=tile.slices,
         items=items,
     )
@@ -152,7 +164,7 @@ def _plan(
 ) -> Plan:
     base = contraction_code(what, shape, traits, along="depth", most_tiles=most_tiles)
     coding, lanes, x = what.coding, math.prod(what.lanes), what.gathered
-    told = {name: getattr(base, name) for name in base.__dataclass_fields__}
+    told = {name: getattr(base, name) for name in base.__dataclass_fields__ if name != "ahead"}
     told["w"] = OperandCode("w", "uchar", "uchar", "direct")
     if what.nbytes >= 2**31:
         told["index"] = "long"
@@ -174,7 +186,7 @@ def _plan(
         "tiles": what.tiles,
         "share": share,
         "blocks": what.depth // coding.steps,
-        **({"depth": what.depth} if code.depth else {}),
+        **({"depth": what.depth} if code.depth or (code.folded and code.offsets) else {}),
         "x_start": x.start,
         "x_group": x.group,
         **{f"x_lane_{d}": stride for d, stride in enumerate(x.lane)},
@@ -213,7 +225,11 @@ def _examples_rows() -> Iterator[Example[CodedProduct]]:
     yield Example("", dense_coded(1, 96, 64, _SCALED), CPU)
     yield Example("gpu", dense_coded(2, 96, 64, _SCALED), GPU)
     five = Coding(5, (*k_fields, *minima), minus=True)
+    large = dense_coded(2, 4096, 2048, _SCALED)
+    yield Example("large", large, replace(CPU, prefetch=True))
     yield Example("minima", dense_coded(5, 70, 256, five, dtype=np.float16, beta=True), CPU)
+    three = Coding(3, (Field("scale", "half", 256), Field("scale", "char", 16)), 4)
+    yield Example("three", dense_coded(2, 64, 256, three), CPU)
     parts = Coding(4, (Field("scale", "bfloat16", 16),), table=table)
     yield Example("table", dense_coded(2, 64, 64, parts), CPU)
     yield Example("gpu_table", dense_coded(1, 64, 64, parts), GPU)

@@ -62,7 +62,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
 
     for (int lane = 0; lane < count * 8; ++lane)
         lane_places[lane] += x_start + group * x_group;
-
     __local float panel[4096];
     __local float kept[2048];
     const index_t last = min(tiles, ((index_t)get_group_id(0) + 1) * share);

@@ -60,7 +60,6 @@ __kernel __attribute__((reqd_work_group_size(32, 8, 1))) void matmul(
 
     for (int j = 0; j < 2; ++j)
         lane_places[j] += x_start + group * x_group;
-
     const int slice = (int)get_local_id(1);
     __local float parts[16][32];
     const index_t last = min(tiles, ((index_t)get_group_id(0) + 1) * share);
@@ -89,12 +88,6 @@ __kernel __attribute__((reqd_work_group_size(32, 8, 1))) void matmul(
                         offset[v] = -scale[v] * 1.5f;
                     }
 
-                    float part[2][1];
-                    #pragma unroll
-                    for (int j = 0; j < 2; ++j)
-                        #pragma unroll
-                        for (int v = 0; v < 1; ++v)
-                            part[j][v] = 0;
                     for (int i = group_of * 4; i < (group_of + 1) * 4; ++i) {
                         uint low[1];
                         #pragma unroll
@@ -103,71 +96,59 @@ __kernel __attribute__((reqd_work_group_size(32, 8, 1))) void matmul(
 
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = as_float((low[v] << 19 & 0x780000u) | 0x3f800000u);
+                            const float w = as_float((low[v] << 19 & 0x780000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 0];
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 0];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = as_float((low[v] << 15 & 0x780000u) | 0x3f800000u);
+                            const float w = as_float((low[v] << 15 & 0x780000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 1];
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 1];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = as_float((low[v] << 11 & 0x780000u) | 0x3f800000u);
+                            const float w = as_float((low[v] << 11 & 0x780000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 2];
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 2];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = as_float((low[v] << 7 & 0x780000u) | 0x3f800000u);
+                            const float w = as_float((low[v] << 7 & 0x780000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 3];
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 3];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = as_float((low[v] << 3 & 0x780000u) | 0x3f800000u);
+                            const float w = as_float((low[v] << 3 & 0x780000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 4];
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 4];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = as_float((low[v] >> 1 & 0x780000u) | 0x3f800000u);
+                            const float w = as_float((low[v] >> 1 & 0x780000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 5];
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 5];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = as_float((low[v] >> 5 & 0x780000u) | 0x3f800000u);
+                            const float w = as_float((low[v] >> 5 & 0x780000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 6];
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 6];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = as_float((low[v] >> 9 & 0x780000u) | 0x3f800000u);
+                            const float w = as_float((low[v] >> 9 & 0x780000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 7];
-                        }
-                    }
-                    #pragma unroll
-                    for (int j = 0; j < 2; ++j) {
-                        float whole = 0;
-                        for (int at = 0; at < 32; ++at)
-                            whole += (float)x_memory[lane_places[j] + k + group_of * 32 + at];
-                        #pragma unroll
-                        for (int v = 0; v < 1; ++v) {
-                            float all = part[j * 1][v];
-                            sum[j][v] += scale[v] * all;
-                            sum[j][v] += offset[v] * whole;
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 7];
                         }
                     }
                 }

@@ -6,6 +6,8 @@
 //        +------+---------------------+
 typedef int index_t;
 
+__constant float codes[16] = { -8.0f, -7.0f, -6.0f, -5.0f, -4.0f, -3.0f, -2.0f, -1.0f, 0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f };
+
 __kernel __attribute__((reqd_work_group_size(32, 8, 1))) void matmul(
     __global const float *x_memory,
     __global const uchar *w_memory,
@@ -60,8 +62,6 @@ __kernel __attribute__((reqd_work_group_size(32, 8, 1))) void matmul(
 
     for (int j = 0; j < 1; ++j)
         lane_places[j] += x_start + group * x_group;
-    const float codes[16] = { -8.0f, -7.0f, -6.0f, -5.0f, -4.0f, -3.0f, -2.0f, -1.0f, 0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f };
-
     const int slice = (int)get_local_id(1);
     __local float parts[8][32];
     const index_t last = min(tiles, ((index_t)get_group_id(0) + 1) * share);
@@ -88,12 +88,6 @@ __kernel __attribute__((reqd_work_group_size(32, 8, 1))) void matmul(
                         scale[v] = as_float((uint)(*((__global const ushort *)(unit + 512 + group_of * 64) + c)) << 16);
                     }
 
-                    float part[2][1];
-                    #pragma unroll
-                    for (int j = 0; j < 2; ++j)
-                        #pragma unroll
-                        for (int v = 0; v < 1; ++v)
-                            part[j][v] = 0;
                     for (int i = group_of * 2; i < (group_of + 1) * 2; ++i) {
                         uint low[1];
                         #pragma unroll
@@ -102,68 +96,59 @@ __kernel __attribute__((reqd_work_group_size(32, 8, 1))) void matmul(
 
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = codes[low[v] >> 0 & 15];
+                            const float w = codes[low[v] >> 0 & 15] * scale[v];
                             #pragma unroll
                             for (int j = 0; j < 1; ++j)
-                                part[j * 2 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 0];
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 0];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = codes[low[v] >> 4 & 15];
+                            const float w = codes[low[v] >> 4 & 15] * scale[v];
                             #pragma unroll
                             for (int j = 0; j < 1; ++j)
-                                part[j * 2 + 1][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 1];
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 1];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = codes[low[v] >> 8 & 15];
+                            const float w = codes[low[v] >> 8 & 15] * scale[v];
                             #pragma unroll
                             for (int j = 0; j < 1; ++j)
-                                part[j * 2 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 2];
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 2];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = codes[low[v] >> 12 & 15];
+                            const float w = codes[low[v] >> 12 & 15] * scale[v];
                             #pragma unroll
                             for (int j = 0; j < 1; ++j)
-                                part[j * 2 + 1][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 3];
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 3];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = codes[low[v] >> 16 & 15];
+                            const float w = codes[low[v] >> 16 & 15] * scale[v];
                             #pragma unroll
                             for (int j = 0; j < 1; ++j)
-                                part[j * 2 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 4];
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 4];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = codes[low[v] >> 20 & 15];
+                            const float w = codes[low[v] >> 20 & 15] * scale[v];
                             #pragma unroll
                             for (int j = 0; j < 1; ++j)
-                                part[j * 2 + 1][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 5];
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 5];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = codes[low[v] >> 24 & 15];
+                            const float w = codes[low[v] >> 24 & 15] * scale[v];
                             #pragma unroll
                             for (int j = 0; j < 1; ++j)
-                                part[j * 2 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 6];
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 6];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float w = codes[low[v] >> 28 & 15];
+                            const float w = codes[low[v] >> 28 & 15] * scale[v];
                             #pragma unroll
                             for (int j = 0; j < 1; ++j)
-                                part[j * 2 + 1][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 7];
-                        }
-                    }
-                    #pragma unroll
-                    for (int j = 0; j < 1; ++j) {
-                        #pragma unroll
-                        for (int v = 0; v < 1; ++v) {
-                            float all = part[j * 2][v];
-                            all += part[j * 2 + 1][v];
-                            sum[j][v] += scale[v] * all;
+                                sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 7];
                         }
                     }
                 }

@@ -61,7 +61,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
 
     for (int j = 0; j < 8; ++j)
         lane_places[j] += x_start + group * x_group;
-
     const index_t last = min(tiles, ((index_t)get_group_id(0) + 1) * share);
     const int strips = 2;
     for (index_t strip = (index_t)get_group_id(0) * share * strips; strip < last * strips; ++strip) {
@@ -98,63 +97,66 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                         #pragma unroll
                         for (int v = 0; v < 1; ++v)
                             low[v] = vload16(0, (__global const uint *)(unit + i * 128) + from + v * 16);
-                        uint16 high[1];
+                        uint16 merged[2];
                         #pragma unroll
-                        for (int v = 0; v < 1; ++v)
-                            high[v] = vload16(0, (__global const uint *)(unit + 512 + i / 4 * 128) + from + v * 16) >> (i % 4 * 8);
+                        for (int v = 0; v < 1; ++v) {
+                            const uint16 high = vload16(0, (__global const uint *)(unit + 512 + i / 4 * 128) + from + v * 16) >> (i % 4 * 2);
+                            merged[v * 2 + 0] = bitselect(high << 4, low[v], (uint16)0x0f0f0f0fu);
+                            merged[v * 2 + 1] = bitselect(high << 3, low[v] >> 4, (uint16)0x0f0f0f0fu);
+                        }
 
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float16 w = as_float16((low[v] << 18 & 0x3c0000u) | (high[v] << 22 & 0x400000u) | 0x3f800000u) * scale[v] + offset[v];
+                            const float16 w = as_float16((merged[v * 2 + 0] << 18 & 0x7c0000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 8; ++j)
                                 sum[j][v] += w * values[j * 32 + i * 8 + 0];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float16 w = as_float16((low[v] << 14 & 0x3c0000u) | (high[v] << 21 & 0x400000u) | 0x3f800000u) * scale[v] + offset[v];
+                            const float16 w = as_float16((merged[v * 2 + 1] << 18 & 0x7c0000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 8; ++j)
                                 sum[j][v] += w * values[j * 32 + i * 8 + 1];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float16 w = as_float16((low[v] << 10 & 0x3c0000u) | (high[v] << 20 & 0x400000u) | 0x3f800000u) * scale[v] + offset[v];
+                            const float16 w = as_float16((merged[v * 2 + 0] << 10 & 0x7c0000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 8; ++j)
                                 sum[j][v] += w * values[j * 32 + i * 8 + 2];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float16 w = as_float16((low[v] << 6 & 0x3c0000u) | (high[v] << 19 & 0x400000u) | 0x3f800000u) * scale[v] + offset[v];
+                            const float16 w = as_float16((merged[v * 2 + 1] << 10 & 0x7c0000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 8; ++j)
                                 sum[j][v] += w * values[j * 32 + i * 8 + 3];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float16 w = as_float16((low[v] << 2 & 0x3c0000u) | (high[v] << 18 & 0x400000u) | 0x3f800000u) * scale[v] + offset[v];
+                            const float16 w = as_float16((merged[v * 2 + 0] << 2 & 0x7c0000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 8; ++j)
                                 sum[j][v] += w * values[j * 32 + i * 8 + 4];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float16 w = as_float16((low[v] >> 2 & 0x3c0000u) | (high[v] << 17 & 0x400000u) | 0x3f800000u) * scale[v] + offset[v];
+                            const float16 w = as_float16((merged[v * 2 + 1] << 2 & 0x7c0000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 8; ++j)
                                 sum[j][v] += w * values[j * 32 + i * 8 + 5];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float16 w = as_float16((low[v] >> 6 & 0x3c0000u) | (high[v] << 16 & 0x400000u) | 0x3f800000u) * scale[v] + offset[v];
+                            const float16 w = as_float16((merged[v * 2 + 0] >> 6 & 0x7c0000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 8; ++j)
                                 sum[j][v] += w * values[j * 32 + i * 8 + 6];
                         }
                         #pragma unroll
                         for (int v = 0; v < 1; ++v) {
-                            const float16 w = as_float16((low[v] >> 10 & 0x3c0000u) | (high[v] << 15 & 0x400000u) | 0x3f800000u) * scale[v] + offset[v];
+                            const float16 w = as_float16((merged[v * 2 + 1] >> 6 & 0x7c0000u) | 0x3f800000u) * scale[v] + offset[v];
                             #pragma unroll
                             for (int j = 0; j < 8; ++j)
                                 sum[j][v] += w * values[j * 32 + i * 8 + 7];

@@ -1,6 +1,6 @@
 // A product of 4 rows with a quantised weight: read once, and decoded in registers.
 //
-//     w: block 0 | block 1 | ...  of 32 outputs          A work-item takes 32 outputs of a tile
+//     w: block 0 | block 1 | ...  of 32 outputs          A work-item takes 16 outputs of a tile
 //        +------+---------------------+                  and goes along the depth, 8 steps a word.
 //        | head | unit | unit | ...   |
 //        +------+---------------------+
@@ -60,17 +60,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
 
     for (int j = 0; j < 4; ++j)
         lane_places[j] += x_start + group * x_group;
-
     const index_t last = min(tiles, ((index_t)get_group_id(0) + 1) * share);
-    const int strips = 1;
+    const int strips = 2;
     for (index_t strip = (index_t)get_group_id(0) * share * strips; strip < last * strips; ++strip) {
         const index_t number = strip / strips;
-        const int from = (int)(strip % strips) * 32;
-        float16 sum[4][2];
+        const int from = (int)(strip % strips) * 16;
+        float16 sum[4][1];
         #pragma unroll
         for (int j = 0; j < 4; ++j)
             #pragma unroll
-            for (int v = 0; v < 2; ++v)
+            for (int v = 0; v < 1; ++v)
                 sum[j][v] = 0;
         for (index_t b = 0; b < blocks; b += 1) {
             __global const uchar *block = w_memory + w_start + (number * blocks + b) * 2048;
@@ -82,56 +81,56 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                     for (int i = group_of * 4; i < (group_of + 1) * 4; ++i) {
 
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v) {
+                        for (int v = 0; v < 1; ++v) {
                             const float16 w = vload_half16(0, (__global const half *)(unit + (i * 8 + 0) * 64) + from + v * 16);
                             #pragma unroll
                             for (int j = 0; j < 4; ++j)
                                 sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 0];
                         }
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v) {
+                        for (int v = 0; v < 1; ++v) {
                             const float16 w = vload_half16(0, (__global const half *)(unit + (i * 8 + 1) * 64) + from + v * 16);
                             #pragma unroll
                             for (int j = 0; j < 4; ++j)
                                 sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 1];
                         }
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v) {
+                        for (int v = 0; v < 1; ++v) {
                             const float16 w = vload_half16(0, (__global const half *)(unit + (i * 8 + 2) * 64) + from + v * 16);
                             #pragma unroll
                             for (int j = 0; j < 4; ++j)
                                 sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 2];
                         }
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v) {
+                        for (int v = 0; v < 1; ++v) {
                             const float16 w = vload_half16(0, (__global const half *)(unit + (i * 8 + 3) * 64) + from + v * 16);
                             #pragma unroll
                             for (int j = 0; j < 4; ++j)
                                 sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 3];
                         }
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v) {
+                        for (int v = 0; v < 1; ++v) {
                             const float16 w = vload_half16(0, (__global const half *)(unit + (i * 8 + 4) * 64) + from + v * 16);
                             #pragma unroll
                             for (int j = 0; j < 4; ++j)
                                 sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 4];
                         }
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v) {
+                        for (int v = 0; v < 1; ++v) {
                             const float16 w = vload_half16(0, (__global const half *)(unit + (i * 8 + 5) * 64) + from + v * 16);
                             #pragma unroll
                             for (int j = 0; j < 4; ++j)
                                 sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 5];
                         }
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v) {
+                        for (int v = 0; v < 1; ++v) {
                             const float16 w = vload_half16(0, (__global const half *)(unit + (i * 8 + 6) * 64) + from + v * 16);
                             #pragma unroll
                             for (int j = 0; j < 4; ++j)
                                 sum[j][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 6];
                         }
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v) {
+                        for (int v = 0; v < 1; ++v) {
                             const float16 w = vload_half16(0, (__global const half *)(unit + (i * 8 + 7) * 64) + from + v * 16);
                             #pragma unroll
                             for (int j = 0; j < 4; ++j)
@@ -143,13 +142,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
         }
         const index_t column = number * 32 + from;
         const int rows_left = min((index_t)4, lanes - first * 4);
-        const int columns_left = min((index_t)32, outputs - column);
-        if (columns_left >= 32) {
+        const int columns_left = min((index_t)16, outputs - column);
+        if (columns_left >= 16) {
             #pragma unroll
             for (int j = 0; j < 4; ++j)
                 if (j < rows_left) {
                     #pragma unroll
-                    for (int v = 0; v < 2; ++v) {
+                    for (int v = 0; v < 1; ++v) {
                         const int c = v * 16;
                         float16 y0 = sum[j][v];
                         vstore16(y0, 0, y0_memory + y0_at + y0_places[tile * 4 + j] + (column + c) * y0_channel);
@@ -158,20 +157,20 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
             continue;
         }
         // At the edges, and where columns do not lie side by side: element by element.
-        float elements[128];
+        float elements[64];
         #pragma unroll
         for (int j = 0; j < 4; ++j)
             #pragma unroll
-            for (int v = 0; v < 2; ++v)
-                vstore16(sum[j][v], j * 2 + v, elements);
+            for (int v = 0; v < 1; ++v)
+                vstore16(sum[j][v], j * 1 + v, elements);
         for (int j = 0; j < rows_left; ++j) {
             int c = 0;
             for (; c + 16 <= columns_left; c += 16) {
-                float16 y0 = vload16(0, elements + j * 32 + c);
+                float16 y0 = vload16(0, elements + j * 16 + c);
                 vstore16(y0, 0, y0_memory + y0_at + y0_places[tile * 4 + j] + (column + c) * y0_channel);
             }
             for (; c < columns_left; ++c) {
-                float y0 = elements[j * 32 + c];
+                float y0 = elements[j * 16 + c];
                 y0_memory[y0_at + y0_places[tile * 4 + j] + (column + c) * y0_channel] = y0;
             }
         }

@@ -6,6 +6,13 @@
 //        +------+---------------------+
 typedef int index_t;
 
+__constant float codes[16] = { -8.0f, -7.0f, -6.0f, -5.0f, -4.0f, -3.0f, -2.0f, -1.0f, 0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f };
+static inline float16 looked_up(uint16 at)
+{
+    at &= 15;
+    return (float16)(codes[at.s0], codes[at.s1], codes[at.s2], codes[at.s3], codes[at.s4], codes[at.s5], codes[at.s6], codes[at.s7], codes[at.s8], codes[at.s9], codes[at.sa], codes[at.sb], codes[at.sc], codes[at.sd], codes[at.se], codes[at.sf]);
+}
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
     __global const float *x_memory,
     __global const uchar *w_memory,
@@ -60,8 +67,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
 
     for (int j = 0; j < 2; ++j)
         lane_places[j] += x_start + group * x_group;
-    const float16 codes = (float16)(-8.0f, -7.0f, -6.0f, -5.0f, -4.0f, -3.0f, -2.0f, -1.0f, 0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f);
-
     const index_t last = min(tiles, ((index_t)get_group_id(0) + 1) * share);
     const int strips = 1;
     for (index_t strip = (index_t)get_group_id(0) * share * strips; strip < last * strips; ++strip) {
@@ -86,9 +91,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                         scale[v] = as_float16(convert_uint16(vload16(0, (__global const ushort *)(unit + 512 + group_of * 64) + c)) << 16);
                     }
 
-                    float16 part[2][2];
+                    float16 part[4][2];
                     #pragma unroll
-                    for (int j = 0; j < 2; ++j)
+                    for (int j = 0; j < 4; ++j)
                         #pragma unroll
                         for (int v = 0; v < 2; ++v)
                             part[j][v] = 0;
@@ -100,66 +105,67 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
 
                         #pragma unroll
                         for (int v = 0; v < 2; ++v) {
-                            const float16 w = shuffle(codes, low[v] >> 0);
+                            const float16 w = looked_up(low[v] >> 0);
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 0];
+                                part[j * 2 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 0];
                         }
                         #pragma unroll
                         for (int v = 0; v < 2; ++v) {
-                            const float16 w = shuffle(codes, low[v] >> 4);
+                            const float16 w = looked_up(low[v] >> 4);
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 1];
+                                part[j * 2 + 1][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 1];
                         }
                         #pragma unroll
                         for (int v = 0; v < 2; ++v) {
-                            const float16 w = shuffle(codes, low[v] >> 8);
+                            const float16 w = looked_up(low[v] >> 8);
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 2];
+                                part[j * 2 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 2];
                         }
                         #pragma unroll
                         for (int v = 0; v < 2; ++v) {
-                            const float16 w = shuffle(codes, low[v] >> 12);
+                            const float16 w = looked_up(low[v] >> 12);
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 3];
+                                part[j * 2 + 1][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 3];
                         }
                         #pragma unroll
                         for (int v = 0; v < 2; ++v) {
-                            const float16 w = shuffle(codes, low[v] >> 16);
+                            const float16 w = looked_up(low[v] >> 16);
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 4];
+                                part[j * 2 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 4];
                         }
                         #pragma unroll
                         for (int v = 0; v < 2; ++v) {
-                            const float16 w = shuffle(codes, low[v] >> 20);
+                            const float16 w = looked_up(low[v] >> 20);
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 5];
+                                part[j * 2 + 1][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 5];
                         }
                         #pragma unroll
                         for (int v = 0; v < 2; ++v) {
-                            const float16 w = shuffle(codes, low[v] >> 24);
+                            const float16 w = looked_up(low[v] >> 24);
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 6];
+                                part[j * 2 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 6];
                         }
                         #pragma unroll
                         for (int v = 0; v < 2; ++v) {
-                            const float16 w = shuffle(codes, low[v] >> 28);
+                            const float16 w = looked_up(low[v] >> 28);
                             #pragma unroll
                             for (int j = 0; j < 2; ++j)
-                                part[j * 1 + 0][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 7];
+                                part[j * 2 + 1][v] += w * (float)x_memory[lane_places[j] + k + i * 8 + 7];
                         }
                     }
                     #pragma unroll
                     for (int j = 0; j < 2; ++j) {
                         #pragma unroll
                         for (int v = 0; v < 2; ++v) {
-                            float16 all = part[j * 1][v];
+                            float16 all = part[j * 2][v];
+                            all += part[j * 2 + 1][v];
                             sum[j][v] += scale[v] * all;
                         }
                     }

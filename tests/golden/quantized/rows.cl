@@ -17,6 +17,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
     const int tiles,
     const int share,
     const int blocks,
+    const int depth,
     const int x_start,
     const int x_group,
     const int x_lane_0,
@@ -60,7 +61,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
 
     for (int j = 0; j < 1; ++j)
         lane_places[j] += x_start + group * x_group;
-
+    // Sums of what codes are multiplied with, for what is added to all codes of a group.
+    __local float wholes[1024];
+    for (int j = 0; j < 1; ++j)
+        for (index_t k = 0; k < depth; k += 32) {
+            float8 of_8 = 0;
+            for (int at = 0; at < 32; at += 8)
+                of_8 += vload8(0, x_memory + lane_places[j] + k + at);
+            const float4 of_4 = (float4)(of_8.s0, of_8.s1, of_8.s2, of_8.s3) + (float4)(of_8.s4, of_8.s5, of_8.s6, of_8.s7);
+            wholes[j * 1024 + k / 32] = (of_4.x + of_4.y) + (of_4.z + of_4.w);
+        }
     const index_t last = min(tiles, ((index_t)get_group_id(0) + 1) * share);
     const int strips = 1;
     for (index_t strip = (index_t)get_group_id(0) * share * strips; strip < last * strips; ++strip) {
@@ -158,18 +168,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                     }
                     #pragma unroll
                     for (int j = 0; j < 1; ++j) {
-                        float whole = 0;
-                        float16 of_16 = vload16(0, x_memory + lane_places[j] + k + group_of * 32 + 0) + vload16(0, x_memory + lane_places[j] + k + group_of * 32 + 16);
-                        float8 of_8 = of_16.lo + of_16.hi;
-                        float4 of_4 = of_8.lo + of_8.hi;
-                        float2 of_2 = of_4.lo + of_4.hi;
-                        whole = of_2.x + of_2.y;
                         #pragma unroll
                         for (int v = 0; v < 2; ++v) {
                             float16 all = part[j * 2][v];
                             all += part[j * 2 + 1][v];
                             sum[j][v] += scale[v] * all;
-                            sum[j][v] += offset[v] * whole;
+                            sum[j][v] += offset[v] * wholes[j * 1024 + k / 32 + group_of];
                         }
                     }
                 }

@@ -1,0 +1,90 @@
+"""Layers of language models: products with weights of 4 bits beside others', and float32."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bench.case import Call, Case, Data, Make, Options, Page, into, marked, normal
+from bench.peers import onnx_runtime
+from clprim import ops
+from clprim.ops.quantized.formats import BLOCKS
+from clprim.primitives.quantized_weight import QuantizedWeight
+
+# Steps of k and outputs of a layer, and rows at a time: one word, some, a prompt.
+_LAYERS = ((896, 4864), (2048, 8192), (4096, 4096), (4096, 14336))
+_ROWS = (1, 8, 64)
+_BLOCK = 32
+
+
+def _numbers(rows: int, depth: int, outputs: int) -> Data:
+    """Rows, codes of 4 bits, the scale of every block, and the weight that these stand for."""
+    codes = np.random.default_rng(0).integers(0, 16, (outputs, depth), np.uint8)
+    scales = np.abs(normal((outputs, depth // _BLOCK), seed=1)).astype(np.float16)
+    spread = np.repeat(scales.astype(np.float32), _BLOCK, axis=1)
+    return Data(normal((rows, depth)), codes, scales, (codes - np.float32(8)) * spread)
+
+
+def _own(data: Data) -> Call:
+    _, codes, scales, _ = data.host
+    weight = QuantizedWeight.of(BLOCKS["q4_0"].coding, codes, [scales], "q4_0")
+    return into(ops.linear, data.device[0], weight)
+
+
+def _float32(data: Data) -> Call:
+    """The weight is packed once."""
+    return into(ops.linear, data.device[0], ops.pack_weight(data.device[3]))
+
+
+def _pytorch(data: Data) -> Call:
+    import torch
+
+    x, _, _, w = data.torch
+    return partial(torch.nn.functional.linear, x, w)
+
+
+def _integers(data: Data) -> Call:
+    """Rows are rounded to 8 bits, so that results are others."""
+    return marked(onnx_runtime.matmul_nbits(4, data), differs=True)
+
+
+def language_cases(args: Options) -> list[Case]:
+    makers: dict[str, Make] = {
+        "clprim": _own,
+        "ONNX Runtime": partial(onnx_runtime.matmul_nbits, 1),
+        "ONNX Runtime, integers": _integers,
+        "clprim, float32": _float32,
+        "PyTorch, float32": _pytorch,
+    }
+    found = []
+    for rows in (1, 3) if args.quick else _ROWS:
+        group = f"Weights of 4 bits, {rows} row{'s' if rows > 1 else ''}"
+        for depth, outputs in ((64, 96),) if args.quick else _LAYERS:
+            found.append(
+                Case(
+                    group,
+                    f"{depth}→{outputs}, {rows} row{'s' if rows > 1 else ''}",
+                    2 * rows * depth * outputs,
+                    partial(_numbers, rows, depth, outputs),
+                    makers,
+                    expected=_expected,
+                    tolerance=1e-4,
+                )
+            )
+    return found
+
+
+def _expected(data: Data) -> Any:
+    x, _, _, w = (array.astype(np.float64) for array in data.host)
+    return x @ w.T
+
+
+PAGES = {
+    "language": Page(
+        "Language models: products with weights of 4 bits", "GFLOP/s", language_cases, (),
+        "Blocks of 32 elements have a scale: Q4_0, and `MatMulNBits` of ONNX Runtime, whose sums "
+        "are of float32 (`accuracy_level` 1), or of rows rounded to 8 bits (4).",
+    )
+}  # fmt: skip
