@@ -130,9 +130,10 @@ class Walk:
         (table_at, _), (counters_at, _), *free = launch.places(dict.fromkeys(launch.buffers, 0))
         launch.set_buffer(table_at, self._own[0].base_data)
         launch.set_buffer(counters_at, self._own[1].base_data)
+        stays = next((spot for spot in known if spot.place is None), known[0])
         changing = []
         for n, (position, _) in enumerate(free):
-            spot = known[min(n, len(known) - 1)]
+            spot = known[n] if n < len(known) else stays
             if spot.place is None:
                 launch.set_buffer(position, spot.memory)
             else:

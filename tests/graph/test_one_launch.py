@@ -218,6 +218,16 @@ def test_a_launch_that_nobody_knows_of_begins_anew(device):
     assert bits(one(given)) == wanted
 
 
+def test_a_call_changes_an_argument_for_each_of_its_arrays(device):
+    # A walker takes more pieces of memory than most graphs have.
+    given = data(3)
+    one, _ = both(device, random_graph(3), given)
+    for (*_, changing, _), part in zip(one.replay._rows, one.replay.parts, strict=True):
+        if isinstance(part, Walk):
+            places = [place for _, place in changing]
+            assert len(places) == len({*places}) <= len(given) + len(one.replay._outputs)
+
+
 # --- what it depends on --------------------------------------------------------------------------
 
 
