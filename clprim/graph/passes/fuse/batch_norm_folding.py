@@ -6,12 +6,14 @@ in the last place of the largest term of each sum.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import full
+from clprim.dtypes import AnyDType
 from clprim.errors import ClprimError
 from clprim.graph.graph import Graph, Node, buffer_of, replanned, same_place
 from clprim.graph.passes.fuse.affine import is_affine
@@ -25,18 +27,25 @@ from clprim.runtime.device import Device
 
 # The channels' axis of the weight, by the kind of convolution.
 _AXES = {"conv": 0, "conv_transpose": 1}
+# Returns a column of so many channels that holds a number.
+_Filled = Callable[[int, int, AnyDType], Array]
 
 
 def batch_norm_folding(graph: Graph, device: Device) -> Graph:
     """Folds scales and shifts that are constants into convolutions before them."""
     rewrite, joins = Rewrite(graph, device), 0
+
+    @cache
+    def filled(channels: int, value: int, dtype: AnyDType) -> Array:
+        return full((1, channels, 1, 1), value, dtype)
+
     for n, node in enumerate(rewrite.nodes):
         if node is not None and isinstance(node.primitive, Pointwise) and len(node.writes) == 1:
-            joins += rewrite.into_makers(n, _folded)
+            joins += rewrite.into_makers(n, partial(_folded, filled))
     return rewrite.graph_with(f"batch norm folding: {joins} affine maps are in weights and biases")
 
 
-def _folded(device: Device, a: Node, b: Node, k: int) -> Node | None:
+def _folded(filled: _Filled, device: Device, a: Node, b: Node, k: int) -> Node | None:
     """Returns the convolution of both nodes; None where there is none."""
     options: Any = a.options
     axis = _AXES.get(a.primitive.kind)
@@ -64,7 +73,7 @@ def _folded(device: Device, a: Node, b: Node, k: int) -> Node | None:
         return None
 
     def make() -> tuple[Operand, Operand]:
-        return _made(device, a, b, columns, axis)
+        return _made(filled, device, a, b, columns, axis)
 
     key = b.primitive, k, repr(b.numbers), tuple(known), options.bias
     try:
@@ -86,7 +95,7 @@ def _column(operand: Operand, shape: tuple[int, ...]) -> Operand | None:
 
 
 def _made(
-    device: Device, a: Node, b: Node, columns: list[Operand | None], axis: int
+    filled: _Filled, device: Device, a: Node, b: Node, columns: list[Operand | None], axis: int
 ) -> tuple[Operand, Operand]:
     """Returns the weight and the bias that do what both nodes do."""
     map_: Any = b.primitive
@@ -96,11 +105,10 @@ def _made(
     def of(operand: Operand) -> Array:
         return array_of(device, operand)
 
-    zeros = full(column, 0, a.writes[0].dtype)
-    arrays = [zeros if r is None else of(r) for r in columns]
+    arrays = [filled(channels, 0, a.writes[0].dtype) if r is None else of(r) for r in columns]
     shift = map_(*arrays, *b.numbers, shape=column)
     scale = _slope(map_, f"x{columns.index(None)}")(
-        *arrays, *b.numbers, grad=full(column, 1, shift.dtype)
+        *arrays, *b.numbers, grad=filled(channels, 1, shift.dtype)
     )
     w = of(a.reads[1])
     steps = [0] * 4
@@ -109,7 +117,7 @@ def _made(
     along = view_of(scale, sizes, tuple(steps), scale.offset)
     weight = _scaled()(w, along)
     flat = [view_of(v, (channels,), (v.strides[1],), v.offset) for v in (scale, shift)]
-    bias = _shifted()(of(a.reads[2]), *flat) if a.options.bias else flat[1].copy()
+    bias = _shifted()(of(a.reads[2]), *flat) if a.options.bias else flat[1]
     return constant_of(weight), constant_of(bias)
 
 
