@@ -129,10 +129,8 @@ class Forward:
 
     def _given(self, args: Any, options: Any) -> tuple[list[torch.Tensor], Hashable, str]:
         """Returns a call's tensors, what else decides, and why the network runs as it is."""
-        leaves: Any = args
-        form: Any = len(args)
-        if options or not all(type(leaf) is torch.Tensor for leaf in args):
-            leaves, form = tree_flatten((args, options))
+        plain = not options and all(type(leaf) is torch.Tensor for leaf in args)
+        leaves, form = (args, len(args)) if plain else tree_flatten((args, options))
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         if self._model.training:
             return tensors, None, "in training mode"
