@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -174,7 +174,8 @@ class _Reader:
     """Goes through a file once, from its begin to its tensors."""
 
     def __init__(self, data: np.ndarray[Any, Any]) -> None:
-        self.data, self.at, self.order = data, 0, "<"
+        self.data, self.at = data, 0
+        self.order: Literal["<", ">"] = "<"
 
     def file(self) -> GGUF:
         """Reads all but what tensors hold."""
@@ -255,7 +256,7 @@ class _Reader:
 
     def strings(self, count: int) -> list[str]:
         """Returns the next strings; vocabularies have hundreds of thousands."""
-        found, at, data = [], self.at, memoryview(self.data)
+        found, at, data = [], self.at, memoryview(self.data.data)
         length = struct.Struct(self.order + "Q")
         for _ in range(count):
             if at + 8 > len(data):
@@ -338,4 +339,5 @@ def _turned(raw: np.ndarray[Any, Any], format: str) -> np.ndarray[Any, Any]:
     """Blocks with the low bytes of their numbers first."""
     dtype = BLOCKS[format].dtype
     records = np.ascontiguousarray(raw).view(dtype.newbyteorder(">"))
-    return records.astype(dtype).view(np.uint8)
+    found: np.ndarray[Any, Any] = records.astype(dtype).view(np.uint8)
+    return found

@@ -237,14 +237,10 @@ def _lay_out(
             units[..., begin : begin + flat.shape[-1]] = flat
             low += bits
     for field, numbers in zip(coding.fields, fields, strict=True):
-        flat = _bytes_of(field, _tiled(numbers, tiles))
+        own = head if field in coding.head else units
+        shared = _bytes_of(field, _tiled(numbers, tiles)).reshape(*own.shape[:-1], -1)
         begin = coding.place(field)
-        if field in coding.head:
-            flat = flat.reshape(tiles, blocks, -1)
-            head[..., begin : begin + flat.shape[-1]] = flat
-        else:
-            flat = flat.reshape(tiles, blocks, coding.units, -1)
-            units[..., begin : begin + flat.shape[-1]] = flat
+        own[..., begin : begin + shared.shape[-1]] = shared
 
 
 def _place(coding: Coding, plane: int, j: int) -> tuple[int, int]:
