@@ -99,8 +99,8 @@ def matmul(
     """
     if isinstance(b, QuantizedWeight):
         if transpose_a or not transpose_b:
-            flags = f"transpose_a={transpose_a}, transpose_b={transpose_b}"
-            raise ShapeError(f"matmul: {flags} beside a quantised weight; expected False, True")
+            said = f"transpose_a={transpose_a}, transpose_b={transpose_b}"
+            raise ShapeError(f"matmul: {said} beside a quantised weight; expected False, True")
         return _quantised("matmul", a, b, bias, epilogue, epilogue_args, out, beta, algorithm)
     arrays, numbers = split_arguments(epilogue_args)
     extras = arrays if bias is None else (bias, *arrays)
