@@ -1,4 +1,4 @@
-"""The command line: ``clprim devices``, ``explain``, ``demo``, ``doctor``, ``run`` and ``tune``.
+"""The command line: ``clprim devices``, ``explain``, ``demo``, ``run``, ``generate`` and others.
 
 It needs nothing beyond what the library itself needs. Whatever clprim raises on purpose is printed
 as one message and ends with exit status 2; a traceback would be a bug.
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pyopencl as cl
 
 import clprim
-from clprim.command import run, tune
+from clprim.command import generate, run, tune
 from clprim.command.explain import COMMON, explain, sketch
 from clprim.command.words import join_axes, read_axes, read_number, read_positive, read_shape
 from clprim.dtypes import as_dtype
@@ -361,6 +361,13 @@ _COMMANDS = {
         run.run,
         "Runs an ONNX model on arrays, pictures or random numbers, and says what came out, how "
         "long it took and, if asked, how far it is from ONNX Runtime's result.",
+    ),
+    "generate": _Command(
+        "continue a text with a language model",
+        generate.add_arguments,
+        generate.generate,
+        "Continues a text, or answers with --chat, by the language model of a GGUF file, and says "
+        "how many tokens a second the prompt and the answer took.",
     ),
     "tune": _Command(
         "time tiles of products, convolutions, reductions on your device, keep the fastest",

@@ -1,5 +1,6 @@
-"""Language models: weights as their files have them."""
+"""Language models: weights as their files have them, text in and text out."""
 
 from clprim.llm.gguf import GGUF, read_gguf
+from clprim.llm.model import Generation, Model, load
 
-__all__ = ["GGUF", "read_gguf"]
+__all__ = ["GGUF", "Generation", "Model", "load", "read_gguf"]
