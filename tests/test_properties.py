@@ -28,7 +28,7 @@ def drawn(**strategies):
 
     def decorate(check):
         def test(device, some):
-            @settings(max_examples=len(some(range(40), 4)), derandomize=True, deadline=None)
+            @settings(max_examples=len(some(range(24), 4)), derandomize=True, deadline=None)
             @given(**strategies)
             def run(**values):
                 check(**values)

@@ -50,7 +50,7 @@ def test_any_convolution(device, some, memory_format):
     pads = st.one_of(pads, st.tuples(*[st.integers(0, 5)] * 4))
     pairs = st.one_of(st.integers(1, 4), st.tuples(st.integers(1, 4), st.integers(1, 4)))
 
-    @settings(max_examples=len(some(range(40), 5)), derandomize=True, deadline=None)
+    @settings(max_examples=len(some(range(24), 5)), derandomize=True, deadline=None)
     @given(
         n=st.integers(1, 3),
         groups=st.sampled_from([1, 1, 1, 2, 3, 5]),

@@ -62,7 +62,7 @@ def test_any_transposed_convolution(device, some, memory_format):
     """Drawn, the same ones every time."""
     pairs = st.one_of(st.integers(1, 4), st.tuples(st.integers(1, 4), st.integers(1, 4)))
 
-    @settings(max_examples=len(some(range(40), 9)), derandomize=True, deadline=None)
+    @settings(max_examples=len(some(range(24), 9)), derandomize=True, deadline=None)
     @given(
         n=st.integers(1, 3),
         groups=st.sampled_from([1, 1, 2, 3]),
