@@ -12,6 +12,7 @@ PROMPTS = (
     "Once upon a time there was a",
     "def fibonacci(n):\n",
     "Die Hauptstadt von Italien ist",
+    "1, 2, 3, 5, 8,",
 )
 LAYERS, HEADS, SIZE, WINDOW = 18, 4, 256, 512
 
