@@ -1,0 +1,1 @@
+"""Instruction sets of matrix units, as data: see `clprim.plan.units.unit`."""

@@ -1,0 +1,53 @@
+"""``cl_intel_subgroup_matrix_multiply_accumulate``: sub-groups multiply 8 rows by a column each.
+
+Sub-groups have the least size that a device knows. Of 8, a work-item holds two 16-bit or four
+8-bit elements of a row of A as one word; of 16, half as many. Words of B are neighbours in k.
+"""
+
+from __future__ import annotations
+
+from clprim.plan.units.unit import Fragment, MatrixUnit, bytes_of
+
+#: By operands: the function's name, and the type of vectors of words.
+_NAMES = {
+    ("float16", "float16"): ("f16_f16", "int"),
+    ("bfloat16", "bfloat16"): ("bf16_bf16", "int"),
+    ("int8", "int8"): ("i8_i8", "int"),
+    ("uint8", "uint8"): ("u8_u8", "uint"),
+}
+
+
+def _unit(operands: tuple[str, str], size: int) -> MatrixUnit:
+    kind, words = _NAMES[operands]
+    of_word = 4 // bytes_of(operands[0])
+    steps, of_item = 8 * of_word, 8 * of_word // size  # of A's row
+    value = "int8" if of_word == 4 else "float8"
+    a = f"{words}8" if size == 8 else words.replace("int", "short") + "8"
+    function = f"intel_sub_group_{kind}_matrix_mad_k{steps}"
+    held = 8 * of_item // of_word  # words of A
+    # Compilers from before the extension's name know the function.
+    text = (
+        "#ifndef cl_intel_subgroup_matrix_multiply_accumulate\n"
+        f"{value} __attribute__((overloadable)) {function}({a} a, {words}8 b, {value} sums);\n"
+        "#endif\n"
+        f"#define multiply_add(sums, a, b) vstore8({function}( \\\n"
+        f"    as_{a}(vload{held}(0, a)), as_{words}8(vload8(0, b)), vload8(0, sums)), 0, sums)\n"
+    )
+    row = f"element / {of_item}" if of_item > 1 else "element"
+    within = f"lane * {of_item} + element % {of_item}" if of_item > 1 else "lane"
+    return MatrixUnit(
+        "subgroup_matrix_multiply_accumulate",
+        8,
+        size,
+        steps,
+        operands,
+        size,
+        Fragment(row, within, 8 * of_item, of_item),
+        Fragment("lane", "element", steps, steps),
+        Fragment("element", "lane", 8),
+        text,
+        attribute=f"__attribute__((intel_reqd_sub_group_size({size}))) ",
+    )
+
+
+UNITS = tuple(_unit(operands, size) for size in (8, 16) for operands in _NAMES)
