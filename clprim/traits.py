@@ -26,6 +26,10 @@ class DeviceTraits:
     fp16: bool = False
     fp64: bool = True
     integer_dots: bool = False
+    # Names of matrix units (`clprim.plan.units`), and whether products of float32 in three parts
+    # have float32's own error
+    matrix_units: tuple[str, ...] = ()
+    matrix_parts: bool = False
     prefetch: bool = False
     streaming: bool = True
     vector_trigonometry: bool = True

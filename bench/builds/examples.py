@@ -100,6 +100,9 @@ def printed(some: Iterable[Kernel], device: Device) -> Iterator[Build]:
             continue
         if "sub_group" in source and not device.traits.sub_groups:
             continue
+        unit = getattr(kernel.plan.code, "unit", None)
+        if unit is not None and not unit.emulated:
+            continue
         if (source, kernel.options) not in seen:
             seen.add((source, kernel.options))
             yield Build(kernel.name, kernel.plan, kernel.own)

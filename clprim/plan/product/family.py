@@ -23,6 +23,8 @@ from clprim.plan.product.dots import (
 )
 from clprim.plan.product.in_place import in_place_tile, plan_in_place
 from clprim.plan.product.local_tile import LocalTile
+from clprim.plan.product.matrix import matrix_applicable, plan_matrix, suits_matrix
+from clprim.plan.product.matrix_tile import MatrixTile, fits_matrix, matrix_tiles
 from clprim.plan.product.outline import best_outline, ordered_tiles
 from clprim.plan.product.panels import panels_tiles, plan_panels
 from clprim.plan.product.problem import Contraction
@@ -181,6 +183,47 @@ def _examples_tiles() -> Iterator[Example[Contraction]]:
     yield Example("pixels", image(2, 32, 14, 64, last=True, shuffle=pixels), GPU)
 
 
+def _examples_matrix() -> Iterator[Example[Contraction]]:
+    """Every instruction set, operands along depth and lanes, tails, splits, parts of float32."""
+
+    def units(*names: str, **traits: Any) -> DeviceTraits:
+        return replace(GPU, matrix_units=names, **traits)
+
+    half: dict[str, Any] = {"dtype": np.float16}
+    mma, tf32 = "mma.sync/m16n8k16/float16/32", "mma.sync/m16n8k8/tf32/32"
+    large = MatrixTile(2, 2, 2, 4, 2, 3)
+    small = MatrixTile(1, 2, 1, 2, 1, 2)
+    yield Example("", dense_product(512, 512, 256, epilogue=RELU, **half), units(mma), large)
+    emulated = units(f"emulated/{mma}")
+    yield Example("emulated", dense_product(70, 50, 60, "NT", **half), emulated, small)
+    yield Example("split", dense_product(64, 64, 20_000, "TT", **half), emulated, small)
+    clipped = {**half, "epilogue": "if (y0 < 0) y0 = 0;"}
+    odd = dense_product(67, 33, 131, "TN", beta=True, **clipped)
+    yield Example("odd", odd, emulated, small)
+    float32 = dense_product(512, 512, 256, "NT")
+    yield Example("parts", float32, units(tf32, matrix_parts=True), large)
+    older = units("emulated/mma.sync/m16n8k8/float16/32")
+    yield Example("older", dense_product(64, 64, 64, "NT", **half), older, small)
+    sixteen = units("emulated/subgroup_matrix_multiply_accumulate/m8n16k16/float16/16")
+    yield Example("sixteen", dense_product(64, 64, 64, "NT", **half), sixteen, small)
+    swapped = dense_product(67, 33, 131, "NT")
+    columns = replace(swapped, y=replace(swapped.y, output=67, lane=(0, 0, 1)))
+    exact = units(f"emulated/{tf32}", matrix_parts=True)
+    yield Example("columns", columns, exact, small)
+    high = replace(dense_product(96, 70, 50), precision="high")
+    yield Example("nearest", high, units(f"emulated/{tf32}"), small)
+    bfloat16 = "subgroup_matrix_multiply_accumulate/m8n8k16/bfloat16/8"
+    yield Example("parts-16", high, units(f"emulated/{bfloat16}"), small)
+    medium = replace(high, precision="medium")
+    yield Example("nearest-16", medium, units(bfloat16), small)
+    words = dense_product(96, 80, 64, "NT", dtype=np.int8)
+    yield Example("bytes", words, units("emulated/mma.sync/m16n8k32/int8/32"), small)
+    yield Example(
+        "wmma", dense_product(64, 64, 64, **half), units("wmma_gfx11/m16n16k16/float16/32")
+    )
+    yield Example("mfma", dense_product(64, 64, 64), units("mfma/m32n32k2/float32/64"))
+
+
 def _examples_sub_groups() -> Iterator[Example[Contraction]]:
     """Rows and columns gathered along depth or lanes, in place and packed, taps and tails."""
 
@@ -213,6 +256,18 @@ PRODUCTS: Family[Contraction] = Family(
     "product",
     ContractionClass,
     (
+        Strategy(
+            "matrix",
+            MatrixTile,
+            applicable=matrix_applicable,
+            rule=lambda p, traits: matrix_tiles(p, traits)[0],
+            plan=plan_matrix,
+            fits=fits_matrix,
+            near=lambda _, p, traits: [t for _, t, _ in matrix_tiles(p, traits)[:CANDIDATES]],
+            preferred=suits_matrix,
+            examples=_examples_matrix,
+            needs="matrix units of the operands' dtype, and steps of k that lie evenly apart",
+        ),
         Strategy(
             "dots",
             DotsTile,

@@ -6,18 +6,9 @@ Both operands are read where they lie, so nothing is packed; product/tiles.cl.ji
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clprim.plan.kernel import (
-    Argument,
-    KernelPlan,
-    OperandCode,
-    Parameter,
-    Plan,
-    power_of_two,
-)
-from clprim.plan.parameters import Arguments
+from clprim.plan.kernel import KernelPlan, OperandCode, Plan, power_of_two
 from clprim.plan.product.local_tile import (
     LocalTile,
     Sizes,
@@ -26,24 +17,27 @@ from clprim.plan.product.local_tile import (
     local_tiles,
 )
 from clprim.plan.product.pixels import piece_of
-from clprim.plan.product.problem import Contraction, index_of, moved_bytes, span_of
+from clprim.plan.product.problem import Contraction, moved_bytes
 from clprim.plan.product.splits import (
-    PLANE,
     Cut,
-    TileCode,
     cut_depth,
-    gathers_rows,
     numbers_of,
-    output_steps,
-    output_wanted,
     stored_at,
     with_finish,
     without_bounds,
 )
-from clprim.plan.product.walk import Walk, depths_of, lanes_of
+from clprim.plan.product.tile_reading import (
+    ReadCode,
+    ReadingCode,
+    index_in,
+    is_aligned,
+    other_is_aligned,
+    parameters_of,
+    walked,
+)
+from clprim.plan.product.walk import Walk
 from clprim.plan.product.words import in_words, sign_of
-from clprim.plan.store import add_store, storing
-from clprim.plan.strides import REACH
+from clprim.plan.store import storing
 from clprim.traits import DeviceTraits
 
 # Products of floats that the inner loop computes at a time; one of doubles counts as two. Compilers
@@ -55,35 +49,15 @@ OWN_STORES = 8
 
 
 @dataclass(frozen=True)
-class ReadCode(OperandCode):
-    """One operand, and how a work-group reads its part of a tile."""
-
-    tile: str = "row"  # Which tile in local memory it fills: ``row`` or ``column``
-    lanes: int = 1  # Of that tile: lanes of the gathered operand, outputs of the other one
-    pitch: int = 1  # Elements from one step of k to the next in local memory
-    along: str = "depth"  # What neighbouring work-items read side by side: ``depth`` or ``lanes``
-    width: int = 1  # Elements that a work-item reads at once
-    units: int = 1  # Such reads of a tile
-    reads: int = 1
-    linear: bool = False  # Whether all steps of k lie equally far apart
-    bounds: bool = False  # Whether its windows leave the plane
-
-
-@dataclass(frozen=True)
-class TilesCode(TileCode):
+class TilesCode(ReadingCode):
     """What product/tiles.cl.jinja prints."""
 
     items_y: int  # Work-items of a group along rows and columns of its tile
     items_x: int
     rows: int  # Of the sums that each of them keeps
     columns: int
-    steps: int  # Of depth that are in local memory at a time
-    x: ReadCode  # The operands: the gathered one and the other one
-    w: ReadCode
-    depth_digits: int  # How many digits a step of k has
     unroll: int  # Steps of k that the inner loop takes at a time
     shift: bool  # Whether rows of sums are stored by one piece of code, through which they move
-    ragged: bool  # Whether the last steps of k may be fewer
     # Where a step of k is a word of four bytes: whether those of rows and of columns have a sign,
     # as ``su``; else ""
     words: str = ""
@@ -125,7 +99,7 @@ def plan_tiles(what: Contraction, traits: DeviceTraits, tile: LocalTile) -> Plan
     what = without_bounds(what)
     words = in_words(what, traits)
     bytes_, what = what, words or what
-    lanes, depths, gathered_rows = _walked(what)
+    lanes, depths, gathered_rows = walked(what)
     shape = tile.tile_rows, tile.tile_columns
     busy = busy_items(traits) // tile.items
     cut = cut_depth(what, shape, tile.steps, busy, gathered_rows=gathered_rows)
@@ -134,7 +108,7 @@ def plan_tiles(what: Contraction, traits: DeviceTraits, tile: LocalTile) -> Plan
         signs = sign_of(bytes_)
         code = replace(code, words="".join(signs if gathered_rows else signs[::-1]))
     numbers = numbers_of(what, lanes, depths, cut)
-    parameters, arguments = _parameters(what, code, numbers)
+    parameters, arguments = parameters_of(what, code, numbers)
     groups = cut.lane_tiles * cut.output_tiles * what.groups * cut.splits
     main = KernelPlan(
         "product/tiles",
@@ -163,22 +137,14 @@ def cost_of_tiles(what: Contraction, traits: DeviceTraits) -> float:
 def _sizes(what: Contraction, traits: DeviceTraits) -> Sizes:
     what = without_bounds(what)
     what = in_words(what, traits) or what
-    lanes, depths, gathered_rows = _walked(what)
+    lanes, depths, gathered_rows = walked(what)
     width = max(2, 16 // what.value.itemsize)
-    x = width if _is_aligned(what, width, lanes, depths)[0] else 1
-    w = width if _other_is_aligned(what, width, depths)[0] else 1
+    x = width if is_aligned(what, width, lanes, depths)[0] else 1
+    w = width if other_is_aligned(what, width, depths)[0] else 1
     sides = ((lanes.size, x), (what.outputs, w))[:: 1 if gathered_rows else -1]
     (rows, row_width), (columns, column_width) = sides
     rest = what.groups, depths.size, what.value.itemsize
     return Sizes(rows, columns, *rest, (row_width, column_width))
-
-
-def _walked(what: Contraction) -> tuple[Walk, Walk, bool]:
-    """Returns how lanes and depths are walked, and whether lanes are rows."""
-    lanes = lanes_of(what).merged().ordered("x", "y0").merged()
-    near = "wx" if lanes.last("x") == 1 else "xw"
-    depths = depths_of(what).merged().ordered(*near).merged()
-    return lanes, depths, gathers_rows(what, lanes)
 
 
 def _code(
@@ -192,7 +158,7 @@ def _code(
     gathered_rows: bool,
 ) -> TilesCode:
     piece = piece_of(what, tile.width)
-    index = _index(what, depths, cut, tile)
+    index = index_in(what, depths, cut, tile.items)
     sums = tile.rows * tile.columns
     return TilesCode(
         **storing(
@@ -222,60 +188,22 @@ def _code(
     )
 
 
-def _index(what: Contraction, depths: Walk, cut: Cut, tile: LocalTile) -> str:
-    """``int`` where 31 bits reach every element of operands, result and workspace."""
-    w = what.packed
-    reach = abs(w.start) + abs(w.group) * what.groups + abs(w.output) * what.outputs
-    if what.digits is not None and w.digits is not None:
-        reach = abs(w.start) + span_of(w.digits, what.digits)
-    reach += sum(abs(end) for end in depths.reach("w"))
-    items = cut.lane_tiles * cut.output_tiles * what.groups * cut.splits * tile.items
-    fits = max(reach, cut.partial(what.groups), items) < REACH
-    return index_of(what) if fits else "long"
-
-
 def _gathered(
     what: Contraction, tile: LocalTile, lanes: Walk, depths: Walk, *, gathered_rows: bool
 ) -> ReadCode:
     x = what.gathered
-    aligned, along = _is_aligned(what, tile.width, lanes, depths)
+    aligned, along = is_aligned(what, tile.width, lanes, depths)
     own = depths if x.bounds is not None else depths.only("x")
     operand = OperandCode.of("x", x.dtype, what.value, 0)
     read = _read(operand, tile, along, aligned=aligned, rows=gathered_rows)
     return replace(read, linear=own.digits == 1, bounds=x.bounds is not None)
 
 
-def _is_aligned(what: Contraction, width: int, lanes: Walk, depths: Walk) -> tuple[bool, str]:
-    """Whether vectors of the gathered operand are aligned, and along what they are read."""
-    x = what.gathered
-    along = "depth" if depths.last("x") == 1 and lanes.last("x") != 1 else "lanes"
-    own = depths if x.bounds is not None else depths.only("x")
-    walk, other = (own, lanes) if along == "depth" else (lanes, own)
-    aligned = walk.whole("x", width) and all(s % width == 0 for s in other.steps["x"])
-    aligned &= x.start % width == 0 and x.group % width == 0
-    if x.bounds is not None:
-        aligned &= walk.last("row") == 0 and walk.last("column") == 0
-    return aligned, along
-
-
 def _other(what: Contraction, tile: LocalTile, depths: Walk, *, gathered_rows: bool) -> ReadCode:
-    aligned, along = _other_is_aligned(what, tile.width, depths)
+    aligned, along = other_is_aligned(what, tile.width, depths)
     operand = OperandCode.of("w", what.packed.dtype, what.value, 0)
     read = _read(operand, tile, along, aligned=aligned, rows=not gathered_rows)
     return replace(read, linear=depths.only("w").digits == 1)
-
-
-def _other_is_aligned(what: Contraction, width: int, depths: Walk) -> tuple[bool, str]:
-    """Likewise of the other operand."""
-    w, own = what.packed, depths.only("w")
-    along = "depth" if own.last("w") == 1 or w.output != 1 or w.digits is not None else "lanes"
-    if along == "depth":
-        steps = (w.output, w.group) if w.digits is None else w.digits
-        aligned = own.whole("w", width) and all(step % width == 0 for step in steps)
-    else:
-        aligned = what.outputs % width == 0 and all(s % width == 0 for s in own.steps["w"])
-        aligned &= w.group % width == 0
-    return aligned and w.start % width == 0, along
 
 
 def _read(
@@ -300,42 +228,3 @@ def _read(
         units=units,
         reads=-(-units // tile.items),
     )
-
-
-def _parameters(
-    what: Contraction, code: TilesCode, numbers: dict[str, int]
-) -> tuple[tuple[Parameter, ...], tuple[Argument, ...]]:
-    """The parameters of the kernel that multiplies."""
-    found = Arguments(code.index)
-    found.memory(code.x.storage, "x_memory", what.gathered.buffer)
-    found.memory(code.w.storage, "w_memory", what.packed.buffer)
-    if code.split:
-        found.memory(code.value, "partial", read_only=False)
-    else:
-        add_store(found, what, code)
-    found.numbers(**{name: numbers[name] for name in _wanted(code)})
-    return tuple(found.parameters), tuple(found.arguments)
-
-
-_SIZES = ["lanes", "outputs", "groups", "splits"]
-_MAIN = ["lane_tiles", "output_tiles", "depth", "chunk", "x_start", "x_group", "w_start"]
-
-
-def _wanted(code: TilesCode) -> Sequence[str]:
-    """Names of the numbers that the kernel takes."""
-    digits = range(3 - code.lane_digits, 3)
-    wanted = [*_SIZES, *(f"lane_{d}" for d in digits[1:])]
-    if code.digits:
-        wanted += ["output_1", "output_2"]
-    wanted += [*_MAIN, *output_steps(code, "w"), *(f"x_lane_{d}" for d in digits)]
-    depth_digits = range(3 - code.depth_digits, 3)
-    places = [o.name for o in (code.x, code.w) if not o.linear]
-    wanted += [f"{o.name}_step" for o in (code.x, code.w) if o.linear]
-    if code.x.bounds:
-        places += ["row", "column"]
-        wanted += PLANE
-        wanted += [f"{name}_lane_{d}" for name in ("row", "column") for d in digits]
-    if places:
-        wanted += [f"depth_{d}" for d in depth_digits[1:]]
-        wanted += [f"{name}_depth_{d}" for name in places for d in depth_digits]
-    return wanted + output_wanted(code, split=code.split, stores=not code.split)

@@ -6,7 +6,7 @@ typedef int index_t;
 
 __kernel void matmul_finish(
     __global const float *partial,
-    __global float *y0_memory,
+    __global half *y0_memory,
     const int lanes,
     const int outputs,
     const int groups,
@@ -38,7 +38,7 @@ __kernel void matmul_finish(
     if (column + 4 <= columns) {
         const int c = 0;
         float4 y0 = values;
-        vstore4(y0, 0, y0_memory + y0_row + (column + c) * y0_output);
+        vstore_half4(y0, 0, y0_memory + y0_row + (column + c) * y0_output);
     } else
     {
         float elements[4];
@@ -47,7 +47,7 @@ __kernel void matmul_finish(
         for (int c = 0; c < 4; ++c)
             if (column + c < columns) {
                 float y0 = elements[c];
-                y0_memory[y0_row + (column + c) * y0_output] = y0;
+                vstore_half(y0, 0, y0_memory + y0_row + (column + c) * y0_output);
             }
     }
 }

@@ -14,7 +14,7 @@ from support import BFLOAT16, MODEST, TRAITS, Guard, equal, numbers, same_bits
 import clprim as cp
 from clprim import ops
 from clprim.call.signature import Calls
-from clprim.plan.product import splits, tiles
+from clprim.plan.product import splits, tile_reading, tiles
 from clprim.plan.product.local_tile import LocalTile
 
 
@@ -185,7 +185,7 @@ def test_no_depth_at_all(gpu):
 
 
 def test_long_indices(fresh, monkeypatch):
-    monkeypatch.setattr(tiles, "index_of", lambda _: "long")
+    monkeypatch.setattr(tile_reading, "index_of", lambda _: "long")
     x, w = numbers((2, 3, 6, 7)), numbers((5, 3, 3, 3), seed=1)
     found = ops.conv2d(cp.asarray(x), cp.asarray(w), padding=1, algorithm="tiles")
     equal(found, conv2d(x, w, padding=1), np.float32)

@@ -1,0 +1,225 @@
+"""Chooses the matrix unit of a contraction, and the tile that a work-group computes by it.
+
+A sub-group's tile is some units down and across: each step of k reads its rows and columns from
+local memory, which `clprim.plan.cost` weighs against what the units do meanwhile, the work-groups
+that keep a device busy, and what is wasted at the edges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from clprim.plan.cost import LAUNCH, GroupWork
+from clprim.plan.machine import ITEMS, LINE, UNROLL
+from clprim.plan.product.local_tile import STORE
+from clprim.plan.product.problem import Contraction
+from clprim.plan.product.splits import cut_depth, without_bounds
+from clprim.plan.product.tile_reading import walked
+from clprim.plan.strategy import Weighed
+from clprim.plan.units.known import unit_of
+from clprim.plan.units.unit import MatrixUnit
+from clprim.traits import DeviceTraits
+
+# Multiply-adds of 16-bit elements that units do for a work-item in the time of an instruction.
+RATE = 8
+#: Bound: bytes of local memory that lie in the same banks, which swizzles move as one; ``ldmatrix``
+#: and ``cp.async`` read and write so many at once.
+CHUNK = 16
+# Bytes of a line of a tile along k.
+LINES = (LINE, 2 * LINE)
+# Bound: steps of k from which on three products of TF32 have no larger error than float32's, as
+# `tests/plan/units/test_parts.py` measures: fewer steps leave more of what each product lacks.
+PARTS_STEPS = 128
+#: Bound: the width of a vector of sums that is stored, 16 bytes; as many lie between lines of them.
+WIDTH = 4
+
+
+@dataclass(frozen=True)
+class MatrixTile:
+    """A tile, in units, and who computes it."""
+
+    down: int  # Sub-groups along the tile's rows and columns
+    across: int
+    rows: int  # Units of a sub-group along its rows and columns
+    columns: int
+    steps: int  # Steps of units along k that are in local memory at a time
+    stages: int  # Tiles of both operands that are in local memory
+
+
+@dataclass(frozen=True)
+class Use:
+    """How a contraction is computed by a unit."""
+
+    unit: MatrixUnit
+    # 0 where elements are what the unit takes; of float32 how many products it makes of each, whose
+    # factors are 1: the nearest element, or 3: that one, and what it lacks
+    parts: int
+    itemsize: int  # Bytes of an element in memory
+
+    @property
+    def chunk(self) -> int:
+        """Elements that a swizzle moves as one."""
+        return CHUNK // self.itemsize
+
+    def shape(self, tile: MatrixTile) -> tuple[int, int, int]:
+        """Rows and columns of a work-group's tile, and steps of k of a stage."""
+        unit = self.unit
+        return (
+            tile.down * tile.rows * unit.rows,
+            tile.across * tile.columns * unit.columns,
+            tile.steps * unit.steps,
+        )
+
+    def items(self, tile: MatrixTile) -> int:
+        """Work-items of a group."""
+        return tile.down * tile.across * self.unit.items
+
+    def sums(self, tile: MatrixTile) -> int:
+        """Sums of a work-item."""
+        return tile.rows * tile.columns * self.unit.c.elements
+
+    def registers(self, tile: MatrixTile) -> int:
+        """Bytes that a work-item holds: sums, elements, their parts, and those on the way."""
+        unit, parts = self.unit, min(self.parts, 2)
+        sides = ((tile.rows, unit.a), (tile.columns, unit.b))
+        elements = sum(n * side.elements for n, side in sides)
+        rows, columns, steps = self.shape(tile)
+        waiting = 0 if unit.copies else (rows + columns) * steps // self.items(tile)
+        return (
+            4 * self.sums(tile)
+            + elements * (self.itemsize + parts * unit.itemsize)
+            + waiting * self.itemsize
+        )
+
+    def exchanged(self, tile: MatrixTile) -> int:
+        """Words by which an emulated unit's work-items exchange what they hold."""
+        unit = self.unit
+        if not unit.emulated:
+            return 0
+        operands = (unit.rows + unit.columns) * unit.steps * unit.itemsize // 4
+        return max(self.items(tile), tile.down * tile.across * operands)
+
+    def local_bytes(self, tile: MatrixTile) -> int:
+        """Bytes of all stages, or of the sums that are stored at a time, if those are more."""
+        rows, columns, steps = self.shape(tile)
+        stages = tile.stages * (rows + columns) * steps * self.itemsize
+        stored = tile.down * self.unit.rows * (columns + WIDTH) * 4
+        return max(stages, stored) + 4 * self.exchanged(tile)
+
+
+def use_of(what: Contraction, traits: DeviceTraits) -> Use | None:
+    """Returns how a device's units compute a contraction; None where they do not."""
+    x, w = what.gathered.dtype.name, what.packed.dtype.name
+    found = {unit.operands: unit for unit in map(unit_of, reversed(traits.matrix_units))}
+    rows = walked(what)[2]
+    operands = (x, w) if rows else (w, x)
+    if what.value == (np.int32 if what.gathered.dtype.itemsize == 1 else np.float32):
+        unit = found.get(operands)
+        if unit is not None:
+            return Use(unit, 0, unit.itemsize)
+    if not x == w == what.value.name == "float32":
+        return None
+    exact = traits.matrix_parts and what.precision == "highest"
+    exact = exact and math.prod(what.depths) >= PARTS_STEPS
+    for kind, parts, there in (
+        ("tf32", 3, exact),
+        ("bfloat16", 1, what.precision == "medium"),
+        ("tf32", 1, what.precision != "highest"),
+        ("bfloat16", 3, what.precision == "high"),
+    ):
+        unit = found.get((kind, kind))
+        if there and unit is not None:
+            return Use(unit, parts, what.value.itemsize)
+    return None
+
+
+def fits_matrix(tile: MatrixTile, what: Contraction, traits: DeviceTraits) -> bool:
+    """Whether a device has room for it: work-items, registers and local memory."""
+    use = use_of(what, traits)
+    return use is not None and _fits(tile, use, traits)
+
+
+def _fits(tile: MatrixTile, use: Use, traits: DeviceTraits) -> bool:
+    rows, columns, steps = use.shape(tile)
+    numbers = (rows, columns, steps, use.items(tile))
+    paired = not use.unit.matrices or tile.columns % 2 == 0
+    return (
+        all(n & (n - 1) == 0 for n in numbers)
+        and min(rows, columns, steps) >= use.chunk
+        and paired
+        and tile.stages > 1
+        and use.items(tile) <= traits.max_work_group_size
+        and use.sums(tile) * 4 <= traits.register_bytes // 2
+        and use.registers(tile) <= 5 * traits.register_bytes // 8  # others hold addresses
+        and use.local_bytes(tile) <= traits.local_memory
+    )
+
+
+@lru_cache(maxsize=32)
+def matrix_tiles(what: Contraction, traits: DeviceTraits) -> tuple[Weighed, ...]:
+    """Returns the tiles of a contraction that fit, what costs least first; none without a unit."""
+    what = without_bounds(what)
+    use = use_of(what, traits)
+    if use is None:
+        return ()
+    rows = walked(what)[2]
+    tiles = [tile for tile in _tiles(use) if _fits(tile, use, traits)]
+    weighed = [Weighed(_cost(what, use, traits, tile, rows), tile) for tile in tiles]
+    return tuple(sorted(weighed, key=lambda one: one.cost))
+
+
+@lru_cache(maxsize=64)
+def _tiles(use: Use) -> tuple[MatrixTile, ...]:
+    """The tiles that are weighed."""
+    powers = [1 << n for n in range(UNROLL)]
+    groups = [(d, a) for d in powers[:3] for a in powers[:3] if d * a <= 8]
+    stages = (3, 2) if use.unit.copies else (2,)  # copies that nobody waits for need a third
+    return tuple(
+        MatrixTile(down, across, rows, columns, steps, stage)
+        for down, across in groups
+        for rows in powers
+        for columns in powers
+        for steps in _steps(use)
+        for stage in stages
+    )
+
+
+def _steps(use: Use) -> Iterator[int]:
+    """Steps of units in a line of memory."""
+    for line in LINES:
+        yield max(1, line // (use.unit.steps * use.itemsize))
+
+
+def _cost(
+    what: Contraction, use: Use, traits: DeviceTraits, tile: MatrixTile, gathered_rows: bool
+) -> float:
+    """Returns what a contraction takes with a tile, as `clprim.plan.cost` counts."""
+    unit, items = use.unit, use.items(tile)
+    rows, columns, steps = use.shape(tile)
+    busy = busy_groups(traits)
+    cut = cut_depth(what, (rows, columns), steps, busy, gathered_rows=gathered_rows)
+    products = tile.rows * tile.columns * unit.rows * unit.columns * max(1, use.parts)
+    multiplied = products * unit.steps * unit.itemsize / (2 * unit.items * RATE)
+    # Bytes that a work-item reads of local memory, each an instruction's time, and that it copies.
+    lines = tile.rows * unit.rows + tile.columns * unit.columns
+    read = lines * unit.steps * use.itemsize / unit.items
+    copied = (rows + columns) * steps * use.itemsize / items
+    work = GroupWork(
+        cut.lane_tiles * cut.output_tiles * what.groups * cut.splits,
+        items,
+        use.sums(tile),
+        tile.steps * (multiplied + read) + copied,
+        -(-cut.chunk // steps),
+        STORE * use.sums(tile) * (1 + (cut.splits > 1)),
+    )
+    return work.cost(traits) + LAUNCH * (cut.splits > 1)
+
+
+def busy_groups(traits: DeviceTraits) -> int:
+    """Returns how many work-groups keep the device busy."""
+    return max(1, traits.compute_units * ITEMS // UNROLL)
