@@ -18,6 +18,7 @@ from functools import lru_cache
 import numpy as np
 import pyopencl as cl
 
+from clprim.plan.units.known import PARTS, UNITS, unit_questions
 from clprim.runtime import child, disk_cache, icd, probe_walks, query
 from clprim.runtime.probe_forms import FORMS, KINDS, SIZES, keeps_bits
 from clprim.runtime.probe_times import TIMED, kernel_of, shares_lanes, sums_four_products
@@ -176,6 +177,8 @@ ANSWERS = (
     *(f"spares_{steps}" for steps in probe_walks.SPARED),
     *(f"{kind}_{size}" for kind in KINDS for size in SIZES),
     *(f"{read}_{size}" for size in query.SUB_GROUPS for read in _READS),
+    *(unit.name for unit in UNITS),
+    PARTS,
 )
 _TIMEOUT = 30.0  # seconds for a child; one where the machine is idle
 _TIMEOUTS = 2  # children that may run out of it before the rest is not asked
@@ -214,6 +217,8 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
         walks="walks" in found,
         calls="calls" in found,
         spared=max((n for n in probe_walks.SPARED if f"spares_{n}" in found), default=0),
+        matrix_units=tuple(u.name for u in UNITS if u.name in found),
+        matrix_parts=PARTS in found,
         vector_bytes=vector_bytes,
         registers=traits.registers and query.registers(vector_bytes),
     )
@@ -251,6 +256,7 @@ def abilities(device: cl.Device) -> frozenset[str] | None:
         FORMS,
         WAYS,
         probe_walks.WALKS,
+        UNITS,
     )
     texts = (*identity, repr(known).encode())
     key = hashlib.sha256(b"abilities:" + repr(texts).encode()).hexdigest()
@@ -299,6 +305,7 @@ def _ask(device: cl.Device) -> dict[str, bool | None] | None:
     # Last: who dies of these need not begin once more.
     others += ["halves", "strided_sums", "own_ways", "walks"]
     others += [*(f"spares_{steps}" for steps in probe_walks.SPARED), "calls"]
+    others += [] if promised.is_cpu else unit_questions(device.extensions)
     # Most compilers know it all, which one program shows; else each has one of its own.
     answers = _run_children(device, [["kernel", *uses], *([other] for other in others)])
     if answers is None:
@@ -379,6 +386,10 @@ def _is_so(queue: cl.CommandQueue, uses: Sequence[str]) -> bool:
         return goes_own_ways(queue)
     if uses[0] in ("walks", "calls"):
         return probe_walks.walks(queue, calls="calls" in uses)
+    if "/" in uses[0] or uses[0] == PARTS:
+        from clprim.runtime import probe_units  # it plans products, as few processes ask for
+
+        return probe_units.is_so(queue, uses[0])
     read, _, size = uses[0].rpartition("_")
     if read == "spares":
         return probe_walks.spared(queue) >= int(size)
