@@ -24,6 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 from bench.case import Options, of_tests
@@ -40,6 +41,10 @@ from clprim.plan.launch.body import body_of, group_of
 from clprim.plan.launch.walker import UNIT_GROUPS, walker_code, walker_plan
 from clprim.plan.product.dense import dense_product
 from clprim.plan.product.family import PRODUCTS
+from clprim.plan.product.matrix import matrix_applicable
+from clprim.plan.product.problem import Contraction
+from clprim.plan.units import mfma, mma_sync, subgroup_matrix, wmma
+from clprim.plan.units.unit import MatrixUnit
 from clprim.render import render
 from clprim.traits import DeviceTraits
 
@@ -52,39 +57,53 @@ _SECONDS = 300
 # --- GPUs: what their drivers report -------------------------------------------------------------
 
 
-def _intel(units: int, *, group: int = 256, fp64: bool = True) -> DeviceTraits:
+def _names(units: Iterable[MatrixUnit], items: int = 0) -> tuple[str, ...]:
+    return tuple(unit.name for unit in units if items in (0, unit.items))
+
+
+def _intel(
+    units: int, *, group: int = 256, fp64: bool = True, matrix: tuple[str, ...] = ()
+) -> DeviceTraits:
     return DeviceTraits(
         compute_units=units, max_work_group_size=group, local_memory=65536, sub_group_size=32,
         sub_groups=(8, 16, 32), block_reads=True, short_block_reads=True, register_bytes=512,
-        fp16=True, fp64=fp64, c_version=(3, 0),
+        fp16=True, fp64=fp64, c_version=(3, 0), matrix_units=matrix,
     )  # fmt: skip
 
 
-def _amd(units: int, wave: int) -> DeviceTraits:
+def _amd(units: int, wave: int, matrix: tuple[str, ...] = ()) -> DeviceTraits:
     return DeviceTraits(
         compute_units=units, max_work_group_size=256, local_memory=65536, sub_group_size=wave,
-        fp16=True, c_version=(2, 0),
+        fp16=True, c_version=(2, 0), matrix_units=matrix,
     )  # fmt: skip
 
 
-def _nvidia(units: int) -> DeviceTraits:
+def _nvidia(units: int, matrix: tuple[str, ...] = ()) -> DeviceTraits:
     return DeviceTraits(
-        compute_units=units, max_work_group_size=1024, local_memory=49152, sub_group_size=32
-    )
+        compute_units=units, max_work_group_size=1024, local_memory=49152, sub_group_size=32,
+        matrix_units=matrix, matrix_parts=True,
+    )  # fmt: skip
+
+
+_MMA = _names(mma_sync.UNITS)
 
 
 #: By what compilers call them; ``spir64`` is the language alone: OpenCL 1.2, a modest device.
 GPUS = {
     "skl": _intel(24),
-    "dg2": _intel(512, group=1024, fp64=False),
+    "dg2": _intel(512, group=1024, fp64=False, matrix=_names(subgroup_matrix.UNITS, 8)),
     "gfx803": _amd(36, 64),
     "gfx900": _amd(64, 64),
-    "gfx90a": _amd(110, 64),
+    "gfx90a": _amd(110, 64, _names(mfma.UNITS)),
     "gfx1030": _amd(40, 32),
+    "gfx1100": _amd(48, 32, _names(wmma.EARLIER)),
     "sm_61": _nvidia(20),
-    "sm_75": _nvidia(68),
-    "sm_86": _nvidia(82),
-    "sm_90": _nvidia(132),
+    "sm_75": _nvidia(68, _names(mma_sync.OLDER)),
+    "sm_80": _nvidia(108, _MMA),
+    "sm_86": _nvidia(82, _MMA),
+    "sm_89": _nvidia(128, _MMA),
+    "sm_90": _nvidia(132, _MMA),
+    "sm_120": _nvidia(170, _MMA),
     "spir64": DeviceTraits(compute_units=4, max_work_group_size=64, local_memory=32768, fp64=False),
 }
 
@@ -101,7 +120,8 @@ def kernels(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
     """
     seen, names = set(), Counter[str]()
     first: dict[str, KernelPlan] = {}
-    for name, stages in (*_contractions(traits), *_convolutions(traits), *_memory(traits)):
+    every = (*_contractions(traits), *_by_units(traits), *_convolutions(traits), *_memory(traits))
+    for name, stages in every:
         for plan in stages:
             if (plan.template, plan.code) not in seen:
                 seen.add((plan.template, plan.code))
@@ -141,6 +161,29 @@ def _contractions(traits: DeviceTraits) -> _Stages:
     for name, problem in problems.items():
         if traits.fp64 or "double" not in name:
             yield name, PRODUCTS.plan(problem, traits).stages
+
+
+def _by_units(traits: DeviceTraits) -> _Stages:
+    """Products that matrix units compute, where the device has them: each dtype, each form."""
+    half, bfloat16 = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)
+    for dtype, forms in ((half, ("NN", "NT", "TN")), (bfloat16, ("NN",)), (np.int8, ("NT", "NN"))):
+        for form in forms:
+            problem = dense_product(2048, 2048, 2048, form, dtype=dtype)
+            if matrix_applicable(problem, traits):
+                yield f"units {form} {np.dtype(dtype)} 2048³", _of_units(problem, traits)
+    split = dense_product(64, 64, 8192, "TT", dtype=half)
+    if matrix_applicable(split, traits):
+        yield "units float16 64² × 8192", _of_units(split, traits)
+    for word in ("highest", "high", "medium"):
+        for form in ("NN", "NT"):
+            problem = dense_product(2048, 2048, 2048, form, precision=word)
+            if matrix_applicable(problem, traits):
+                yield f"units {form} float32, {word}", _of_units(problem, traits)
+
+
+def _of_units(problem: Contraction, traits: DeviceTraits) -> Sequence[KernelPlan]:
+    """The kernels of a product by matrix units."""
+    return PRODUCTS.plan(problem, traits, "matrix").stages
 
 
 def _convolutions(traits: DeviceTraits) -> _Stages:
@@ -291,7 +334,10 @@ def _said(pattern: str, text: str) -> int:
 def _amd(target: str, file: Path, options: list[str]) -> Compiled:
     folder, out = _library("amdgcn/bitcode"), file.with_suffix(".s")
     wide = "off" if target.startswith("gfx1") else "on"
-    names = [*_LIBRARIES, f"oclc_isa_version_{target[3:]}", f"oclc_wavefrontsize64_{wide}"]
+    # Libraries from before a GPU are those of the one before it.
+    known = Path(folder or "", f"oclc_isa_version_{target[3:]}.bc").is_file()
+    version = target[3:] if known else "1030"
+    names = [*_LIBRARIES, f"oclc_isa_version_{version}", f"oclc_wavefrontsize64_{wide}"]
     flags = [*_FLAGS, *options, *_bitcode(*(f"{folder}/{name}.bc" for name in names))]
     flags += ["-target", "amdgcn-amd-amdhsa", f"-mcpu={target}", "-S", "-o", str(out)]
     result = _run(tool("clang"), *flags, str(file))
@@ -304,11 +350,16 @@ def _amd(target: str, file: Path, options: list[str]) -> Compiled:
 
 def _nvidia(target: str, file: Path, options: list[str]) -> Compiled:
     ptx, cubin = file.with_suffix(".ptx"), file.with_suffix(".cubin")
-    told = ("-target-cpu", target, "-target-feature", "+ptx75")
+    # What is newer than clang is compiled for the newest that it knows, by ``ptxas`` for itself.
+    known = target if target != "sm_120" else "sm_90"
+    told = ("-target-cpu", known, "-target-feature", "+ptx75")
     flags = [*_FLAGS, *options, *_bitcode(f"{_library('clc')}/nvptx64--nvidiacl.bc")]
     flags += ["-target", "nvptx64-nvidia-cuda", *(w for t in told for w in ("-Xclang", t))]
     result = _run(tool("clang"), *flags, "-S", "-o", str(ptx), str(file))
     if not result.returncode:
+        if known != target:
+            text = ptx.read_text(encoding="utf-8").replace(f".target {known}", f".target {target}")
+            ptx.write_text(re.sub(r"\.version \d\.\d", ".version 8.7", text), encoding="utf-8")
         result = _run(tool("ptxas"), "-v", f"-arch={target}", "-o", str(cubin), str(ptx))
     if result.returncode:
         return _failed(result)
