@@ -24,7 +24,7 @@ LINES = {
     "ops": 26_125,
     "clprim": 73_125,
     "clprim/language": 9_800,
-    "clprim/plan": 20_880,
+    "clprim/plan": 20_885,
     "clprim/runtime": 4_525,
     "clprim/arrays": 2_340,
     "clprim/call": 1_130,

@@ -133,7 +133,8 @@ def use_of(what: Contraction, traits: DeviceTraits) -> Use | None:
         ("bfloat16", 3, what.precision == "high"),
     ):
         unit = found.get((kind, kind))
-        if there and unit is not None:
+        # Compilers keep long fragments in three parts in memory.
+        if there and unit is not None and (parts < 3 or unit.a.run * unit.itemsize <= CHUNK):
             return Use(unit, parts, what.value.itemsize)
     return None
 
