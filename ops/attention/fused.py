@@ -65,25 +65,18 @@ def attend_static(
 ) -> bool:
     """Likewise of the first keys, as many as ``lengths`` say; a window and a cap are numbers."""
     last = not causal or given[0].shape[-2] == 1
-    if last and attend_few(*given, lengths, numbers, out, sums):
+    if last and attend_few((*given, lengths), numbers, out, sums):
         return True
     return _ran(ATTENTION, (*given, lengths), numbers, (out, sums), Causal(causal, 0))
 
 
-def attend_few(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any,
-    numbers: tuple[float, ...],
-    out: Any,
-    sums: Any,
-) -> bool:
-    """Likewise of few queries, keys and values as they are stored; see `plan_attention_few`.
+def attend_few(given: Sequence[Any], numbers: tuple[float, ...], out: Any, sums: Any) -> bool:
+    """Likewise of few queries, keys, values, a mask as they are stored; see `plan_attention_few`.
 
-    ``mask`` may be lengths, which are integers, and numbers those of `attend_static`.
+    The mask may be lengths, which are integers, and numbers those of `attend_static`.
     """
     device = current_device()
+    query, key, value, mask = given
     one = query.ndim > 3 and query.shape[-2] == key.shape[-3] == 1
     if one and query.shape[-3] <= FEW:
         # Heads that share keys are queries of one.

@@ -114,7 +114,7 @@ def scaled_dot_product_attention(
 def _attend(p: Problem, out: Any, sums: Any, state: State | None) -> bool:
     """Computes the result and the logarithms of sums in one kernel, if the device has one."""
     plain = not (p.causal or p.dropout)
-    if plain and attend_few(p.query, p.key, p.value, p.mask, (p.scale,), out, sums):
+    if plain and attend_few((p.query, p.key, p.value, p.mask), (p.scale,), out, sums):
         return True
     key, value = (_as(a, p.wide) for a in (p.key, p.value))
     given = p.query, key, value, p.mask, p.causal, p.scale

@@ -124,7 +124,7 @@ _places = kernel("y0 = x0 + index;", "places", np.int32)
 def _whole_numbers(what: str, label: str, given: Any) -> Any:
     """An array of integers, or a number as one, which a kernel reads where it runs."""
     if not is_array(given):
-        return asarray(np.int32([whole(what, label, given, 0)]))
+        return asarray(np.array([whole(what, label, given, 0)], np.int32))
     check_index(what, label, given)
     return given.reshape((1,)) if given.ndim == 0 else given
 

@@ -231,6 +231,17 @@ def test_a_call_changes_an_argument_for_each_of_its_arrays(device):
 # --- what it depends on --------------------------------------------------------------------------
 
 
+def test_arguments_of_eight_bytes(device):
+    def function(x, length):  # the window of attention is a ``long``
+        told = {"is_causal": True, "length": length, "window": 3}
+        return ops.scaled_dot_product_attention(x, x, x, **told) * 2
+
+    x = cp.asarray(np.random.default_rng(5).standard_normal((1, 2, 6, 16)).astype(np.float32))
+    length = cp.asarray(np.int32([6]))
+    expected, found = (cp.jit(function, launches=how)(x, length) for how in ("each", "one"))
+    np.testing.assert_array_equal(found.get(), expected.get())
+
+
 def test_another_size_compiles_nothing(device):
     f = cp.jit(
         lambda x, y: MIX(CLIP(MIX(x, y), 2.0), SUMS(y, axis=1, keepdims=True)), launches="one"

@@ -164,6 +164,10 @@ def table_of(code: WalkerCode, phases: Sequence[Phase], groups: int) -> bytes:
     return struct.pack(f"={len(rows) + len(rest)}i", *rows, *rest)
 
 
+# A ``long`` has 8 bytes in every kernel, and 4 in ``struct``'s standard sizes.
+_WIDE = {"l": "q", "L": "Q"}
+
+
 def _words(phase: Phase) -> Sequence[int]:
     """Returns the arguments of a phase."""
     packed = b""
@@ -173,7 +177,7 @@ def _words(phase: Phase) -> Sequence[int]:
             continue
         value = phase.numbers[argument.number] if isinstance(argument, Scalar) else argument
         try:
-            number = struct.pack(f"={parameter.format}", value)
+            number = struct.pack(f"={_WIDE.get(parameter.format, parameter.format)}", value)
         except struct.error as error:
             raise ShapeError(f"the kernel cannot count to {quoted(value)}") from error
         packed += number + bytes(-len(number) % 4)
