@@ -91,8 +91,8 @@ def _stored(transposed: bool, what: str, request: Request, target: Target) -> Co
     """A convolution whose sums have a bias and an epilogue."""
     beta, *numbers = request.numbers
     told: Settings = request.options
-    given = {name: getattr(told, name) for name in _KINDS}
-    told = told._replace(**_checked(what, **given, beta=beta))
+    kinds = _checked(what, **{name: getattr(told, name) for name in _KINDS}, beta=beta)
+    told = told._replace(**kinds)
     check_shuffle(what, told.depth_to_space, told.mode)
     x, w = request.operands[:2]
     bias, extras = split_bias(request, told.bias)
@@ -112,8 +112,7 @@ def _stored(transposed: bool, what: str, request: Request, target: Target) -> Co
     last = is_channels_last(like.shape, like.strides)
     shuffle = shuffle_of(what, told.depth_to_space, told.mode, shape[1], told.groups, last=last)
     dtype, value = product_dtypes(what, target, x.dtype, w.dtype)
-    biases = bias_place(what, target, bias, shape, value)
-    channels = shape[1]
+    biases, channels = bias_place(what, target, bias, shape, value), shape[1]
     if shuffle is not None:
         shape = shuffle.result(shape)
     args = (*extras, *numbers)

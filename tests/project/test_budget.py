@@ -22,7 +22,7 @@ LINES = {
     "bench": 9_355,
     "templates": 11_155,
     "ops": 26_125,
-    "clprim": 73_125,
+    "clprim": 73_130,
     "clprim/language": 9_800,
     "clprim/plan": 20_885,
     "clprim/runtime": 4_525,
@@ -34,10 +34,10 @@ LINES = {
     "clprim/functions": 1_440,
     "clprim/torch": 8_635,
     "clprim/onnx": 4_160,
-    "tests": 63_295,
+    "tests": 63_310,
 }
 # Files of clprim and ops that say an operator: define, import, look up or name it in a string.
-PLACES = {"conv2d": 8, "softmax": 7, "sort": 5, "relu": 3, "layer_norm": 5}
+PLACES = {"conv2d": 8, "softmax": 6, "sort": 5, "relu": 3, "layer_norm": 5}
 # Hundredths of PyTorch's overloads and of ONNX's names that operators' records say. They rise.
 RECORDS = {"torch": 71, "onnx": 60}
 # Formulas of activations, which rows of ops/elementwise/table.py have.
@@ -48,7 +48,7 @@ REPLAYS = 2
 PARTS = {"__init__.py", "code.py", "family.py", "planner.py", "problem.py", "table.py"}
 # Handlers of a front end stand in files by the names of the families in ops.
 HANDLERS = (Path("clprim/torch/kernels"), Path("clprim/onnx/operators"))
-LONGEST, PARAMETERS, FORMULA_FILES, THREE_TIMES = 61, 18, 9, 0
+LONGEST, PARAMETERS, FORMULA_FILES, THREE_TIMES = 60, 18, 9, 0
 
 
 def files(*rooms, ending=".py"):
@@ -126,7 +126,9 @@ def strings(path):
 
 
 def places(word):
-    return [p.relative_to(ROOT).as_posix() for p in files("clprim", "ops") if word in said(p)]
+    # Models are made of operators as users make theirs.
+    mine = (p.relative_to(ROOT) for p in files("clprim", "ops") if word in said(p))
+    return [p.as_posix() for p in mine if not p.is_relative_to("clprim/llm")]
 
 
 def longest():
