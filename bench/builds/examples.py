@@ -14,6 +14,7 @@ from bench.case import of_tests
 from clprim.call.launch import build_options
 from clprim.errors import ClprimError
 from clprim.plan.kernel import KernelCode, KernelPlan
+from clprim.plan.units.unit import MatrixUnit
 from clprim.render import render
 from clprim.runtime.device import Device
 from clprim.traits import DeviceTraits
@@ -101,7 +102,7 @@ def printed(some: Iterable[Kernel], device: Device) -> Iterator[Build]:
         if "sub_group" in source and not device.traits.sub_groups:
             continue
         unit = getattr(kernel.plan.code, "unit", None)
-        if unit is not None and not unit.emulated:
+        if isinstance(unit, MatrixUnit) and not unit.emulated:
             continue
         if (source, kernel.options) not in seen:
             seen.add((source, kernel.options))

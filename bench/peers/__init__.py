@@ -30,6 +30,9 @@ _PEERS: dict[str, tuple[str, str]] = {
         "a model on the CPU, inputs and outputs bound; layers with what follows in its own "
         "blocked layout",
     ),
+    "ONNX Runtime": ("onnxruntime onnx", "`MatMulNBits`, sums of floats"),
+    "ONNX Runtime, integers": ("onnxruntime onnx", "`MatMulNBits`, rows rounded to 8 bits"),
+    "PyTorch, float32": ("torch", "`linear` of the weight as floats"),
     "openvino": ("openvino onnx", "the exported model in f32 for latency, one stream"),
     "inductor": ("torch", "`torch.compile`; of inference with frozen weights"),
 }

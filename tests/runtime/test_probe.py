@@ -42,7 +42,8 @@ def test_answers_are_found_once_kept_and_refine_traits(device, own_cache, monkey
     # Traits are what the driver says and the compiler bears out.
     said = query.query_traits(device.cl)
     refined = probe.refine(said, device.cl)
-    assert refined == device.traits
+    # What a launch takes is timed anew.
+    assert dataclasses.replace(refined, spared=device.traits.spared) == device.traits
     assert refined.prefetch == ("prefetch" in found)
     assert refined.fp64 == (said.fp64 and "fp64" in found)
     assert refined.is_cpu == (said.is_cpu and "lanes" not in found)

@@ -41,17 +41,20 @@ def shares():
     compiler take turns. ``python -m bench vendors`` builds all of them for all.
     """
     parts = {target: [] for target in GPUS}
+    known = [(name, compiler_of(target)) for target in GPUS for name, _ in kernels_of(target)]
+    numbers = {name: n for n, name in enumerate(dict.fromkeys(name for name, _ in known))}
+    owned = Counter(name for name, _ in {*known})
     for turn, compiler in enumerate(dict.fromkeys(map(compiler_of, GPUS))):
-        named, numbers = {}, Counter()
+        named, templates = {}, set()
         for target in GPUS:
             if compiler_of(target) == compiler:
                 for name, plan in kernels_of(target):
                     named.setdefault(name, []).append((target, plan))
         for place, (name, owners) in enumerate(named.items()):
             target, plan = owners[place // 2 % len(owners)]
-            number = numbers[plan.template]
-            numbers[plan.template] += 1
-            if number == 0 or (number + turn) % 2:
+            alone = plan.template not in templates or owned[name] == 1
+            templates.add(plan.template)
+            if alone or (numbers[name] + turn) % 2:
                 parts[target].append((name, plan))
     return parts
 

@@ -554,13 +554,13 @@ def test_whole_numbers_of_an_epilogue_may_be_floats(device):
 )
 def test_batches_that_share_an_operand_are_one_product(device, monkeypatch, x, w, lanes, outputs):
     made = []
-    original = matmul_module._products
+    original = matmul_module.products
 
     def products(*args, **options):
         made.extend(original(*args, **options))
         return tuple(made)
 
-    monkeypatch.setattr(matmul_module, "_products", products)
+    monkeypatch.setattr(matmul_module, "products", products)
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in (x, w))
     order = (0, 3, 2, 1) if x == (2, 6, 5, 3) else tuple(range(len(x)))

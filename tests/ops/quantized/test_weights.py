@@ -173,6 +173,8 @@ def test_either_strategy_takes_any_number_of_rows(device, algorithm):
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, BFLOAT16])
 @pytest.mark.parametrize("rows", [1, 4, 11])
 def test_storages_biases_epilogues_views_and_old_results(device, dtype, rows):
+    if dtype != np.float32 and "Portable Computing Language 3.0" in str(device):
+        pytest.skip("the compiler ends the process of rows of 16 bits: docs/weights.md")
     q = weight("q5_1", 70, 64)
     matrix = q.dequantize().get().astype(np.float64)
     x = numbers(2 * rows, 3, 80).astype(dtype)
