@@ -19,7 +19,7 @@ CODE = (".py", ".pyi", ".jinja", ".cl")
 # static cache 300, the word for the precision of products 90, weights of few bits 2,500,
 # language models 1,500, matrix units 1,450.
 LINES = {
-    "bench": 9_355,
+    "bench": 9_360,
     "templates": 11_155,
     "ops": 26_125,
     "clprim": 73_130,
@@ -34,7 +34,7 @@ LINES = {
     "clprim/functions": 1_440,
     "clprim/torch": 8_635,
     "clprim/onnx": 4_160,
-    "tests": 63_310,
+    "tests": 63_320,
 }
 # Files of clprim and ops that say an operator: define, import, look up or name it in a string.
 PLACES = {"conv2d": 8, "softmax": 6, "sort": 5, "relu": 3, "layer_norm": 5}

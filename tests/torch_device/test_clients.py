@@ -147,8 +147,9 @@ ENDS = "assert found.device.type == D and found.isfinite().all(), found"
 @pytest.mark.parametrize("client", CLIENTS)
 def test_clients_run_on_the_device(client, device):
     package = client.partition(":")[0]
-    if find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
+    needed = [package, *(["accelerate"] if "Trainer" in CLIENTS[client] else [])]
+    if missing := [name for name in needed if find_spec(name) is None]:
+        pytest.skip(f"not installed: {', '.join(missing)}")
     vision = package in WITH_VISION and find_spec("torchvision") is not None
     begin = BEGIN.format(device=device.index, vision=vision)
     tests = Path(__file__).parents[1]
