@@ -10,8 +10,6 @@ import numpy as np
 from bench.case import Call, Case, Data, Make, Options, Page, into, marked, normal
 from bench.peers import onnx_runtime
 from clprim import ops
-from clprim.ops.quantized.formats import BLOCKS
-from clprim.primitives.quantized_weight import QuantizedWeight
 
 # Steps of k and outputs of a layer, and rows at a time: one word, some, a prompt.
 _LAYERS = ((896, 4864), (2048, 8192), (4096, 4096), (4096, 14336))
@@ -28,6 +26,10 @@ def _numbers(rows: int, depth: int, outputs: int) -> Data:
 
 
 def _own(data: Data) -> Call:
+    # Other checkouts, which `bench compare` asks for other pages, have no such weights.
+    from clprim.ops.quantized.formats import BLOCKS
+    from clprim.primitives.quantized_weight import QuantizedWeight
+
     _, codes, scales, _ = data.host
     weight = QuantizedWeight.of(BLOCKS["q4_0"].coding, codes, [scales], "q4_0")
     return into(ops.linear, data.device[0], weight)
