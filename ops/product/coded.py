@@ -60,7 +60,9 @@ def coded_product(
     """Returns ``x @ wᵀ``; None where the device had better multiply with what is decoded."""
     dtype_of(what, "x", x)
     if x.ndim == 0 or x.shape[-1] != w.shape[1]:
-        raise ShapeError(f"{what}: x {x.shape} and a weight {w.shape} do not fit: expected (…, K)")
+        raise ShapeError(
+            f"{what}: x {x.shape} and a weight {w.shape} do not fit: expected (…, {w.shape[1]})"
+        )
     if x.dtype.kind in "biu" or x.dtype.itemsize > _FLOAT32.itemsize:
         raise DTypeError(
             f"{what}: x is {x.dtype} beside a weight of {w.format}; expected float32, float16 or "

@@ -38,7 +38,8 @@ def quantize_weight(
         A `QuantizedWeight`: ``dequantize()``, ``format``, ``shape``, ``nbytes``.
 
     Raises:
-        DefinitionError: An unknown format, or one that is only read from files.
+        DefinitionError: An unknown format, one that is only read from files, or blocks told of one
+            that has its own.
         ShapeError: Not two dimensions, or a K that is not whole blocks.
         DTypeError: Not floats.
 
@@ -61,6 +62,11 @@ def quantize_weight(
     if known is not None and known.make is None:
         raise DefinitionError(
             f"{what}: {name} is only read from files: its rounding is a search that is not here"
+        )
+    if known is not None and (block not in (32, known.steps) or symmetric is not True):
+        raise DefinitionError(
+            f"{what}: block={quoted(block)}, symmetric={quoted(symmetric)}: {name} has its own "
+            f"blocks, of {known.steps}; these are of {' and '.join(_INTEGERS)}"
         )
     values = w.get() if is_array(w) else np.asarray(w)
     if values.dtype.kind != "f" and values.dtype.name != "bfloat16":

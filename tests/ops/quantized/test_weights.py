@@ -299,7 +299,9 @@ def test_wrong_arguments(device):
     for block in (0, 8, 48, -32):
         refused(ShapeError, "block=", make, w, format="int4", block=block)
     refused(ShapeError, "int4 of block=128", make, w, format="int4", block=128)
-    refused(ShapeError, "do not fit", ops.linear, x[:, :32], q)
+    refused(DefinitionError, "q4_0 has its own blocks, of 32", make, w, block=64)
+    refused(DefinitionError, "symmetric=False: f16 has", make, w, format="f16", symmetric=False)
+    refused(ShapeError, r"do not fit: expected \(…, 64\)", ops.linear, x[:, :32], q)
     refused(DTypeError, "use astype", ops.linear, x.astype(np.int32), q)
     refused(DTypeError, "expected a device array", ops.linear, numbers(2, 64), q)
     refused(ShapeError, "beside a quantised weight", ops.matmul, x, q)
