@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -176,7 +176,7 @@ class Model:
         numbers = self._checked("generate", prompt, count)
         penalties = repetition_penalty, presence_penalty, frequency_penalty
         sampling = Sampling(temperature, top_k, top_p, min_p, penalties, seed)
-        texts = (stop,) if isinstance(stop, str) else tuple(stop)
+        texts = tuple(stop) if isinstance(stop, Iterable) and not isinstance(stop, str) else (stop,)
         if not all(isinstance(text, str) and text for text in texts):
             raise DTypeError(f"generate: stop={quoted(stop)}: expected strings")
         return Generation(self, numbers, count, sampling, texts)

@@ -139,10 +139,10 @@ class Tokenizer(ABC):
     def checked(self, token: Any) -> int:
         """Returns the number of a token."""
         if isinstance(token, bool) or not hasattr(token, "__index__"):
-            raise DTypeError(f"detokenize: expected numbers of tokens, got {quoted(token)}")
+            raise DTypeError(f"tokens: expected numbers of tokens, got {quoted(token)}")
         if not 0 <= int(token) < len(self.pieces):
             raise ShapeError(
-                f"detokenize: {int(token)} is no token: expected 0 to {len(self.pieces) - 1}"
+                f"tokens: {int(token)} is no token: expected 0 to {len(self.pieces) - 1}"
             )
         return int(token)
 

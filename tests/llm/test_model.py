@@ -102,6 +102,8 @@ def test_stop_and_special_tokens(device, tmp_path):
     model = clprim.llm.load(path)
     whole = "".join(model.generate([40, 41], tokens=30))
     end = whole[4:7]
+    with pytest.raises(cp.ClprimError, match="stop=5: expected strings"):
+        model.generate([40, 41], stop=5)
     found = model.generate([40, 41], tokens=30, stop=[end, "never"])
     assert "".join(found) == whole[: whole.index(end)]
     assert model.chat("the") == model.tokenize("<s>user: the</s>", special=True, bos=False)
