@@ -30,7 +30,8 @@ static inline float16 cp_uniform_lanes(ulong seed, ulong16 call, ulong16 positio
         w = first;
         key += (uint2)(0x9E3779B9u, 0xBB67AE85u);
     }
-    return convert_float16(convert_uint16((x & word) >> 8)) * 0x1p-24f;
+    const ulong16 bits = (x & word) >> 8;
+    return convert_float16((uint16)(convert_uint8(bits.lo), convert_uint8(bits.hi))) * 0x1p-24f;
 }
 // softmax(q k' * scale + mask) v of 32 queries, which are the lanes of 2 vectors. Products with
 // 96 keys become weights, and these are multiplied with values, before the next keys are read;
@@ -114,15 +115,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     for (int e = 0; e < 128; ++e)
         vstore16((float16)0, e, found);
     // Which call draws for a query, and for which element first.
-    ulong calls[32], places[32];
+    ulong16 calls[2], places[2];
     for (int lane = 0; lane < 32; ++lane) {
         const index_t query = first + min(lane, here - 1);
         const index_t block = query / drop_rows, begin = block * drop_rows;
         const ulong rows = min(drop_rows, queries - begin);
         const ulong seen = min(begin + (index_t)rows, keys);
         const ulong call = first_call + block, place = (get_group_id(1) * rows + (query - begin)) * seen;
-        calls[lane] = call;
-        places[lane] = place;
+        ((ulong *)calls)[lane] = call;
+        ((ulong *)places)[lane] = place;
     }
     float16 most[2], total[2];
     for (int u = 0; u < 2; ++u) {
@@ -192,7 +193,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
             for (int j = 0; j < count; ++j) {
                 const float16 p = exponential(vload16(j * 2 + u, weights) - zero);
                 added += p;
-                const float16 drawn = cp_uniform_lanes(seed, vload16(u, calls), vload16(u, places) + (ulong)(at + j));
+                const float16 drawn = cp_uniform_lanes(seed, calls[u], places[u] + (ulong)(at + j));
                 vstore16(drawn < drop_below ? (float16)0 : p, j * 2 + u, weights);
             }
             total[u] = total[u] * shrunk[u] + added;

@@ -30,7 +30,8 @@ static inline float16 cp_uniform_lanes(ulong seed, ulong16 call, ulong16 positio
         w = first;
         key += (uint2)(0x9E3779B9u, 0xBB67AE85u);
     }
-    return convert_float16(convert_uint16((x & word) >> 8)) * 0x1p-24f;
+    const ulong16 bits = (x & word) >> 8;
+    return convert_float16((uint16)(convert_uint8(bits.lo), convert_uint8(bits.hi))) * 0x1p-24f;
 }
 // The gradients of softmax(q k' * scale + mask) v. A work-item has every so manieth block of 32 keys,
 // the lanes of 2 vectors. For 96 queries at a time weights p are made again, and their
