@@ -18,8 +18,8 @@ from clprim.llm.architectures import sizes_of
 from clprim.llm.chat import chat_text
 from clprim.llm.gguf import read_gguf
 from clprim.llm.network import Network
-from clprim.llm.sampling import Sampling, choose
-from clprim.llm.tokenizer import Stream, tokenizer_of
+from clprim.llm.sampling import Rule, Sampling, choose
+from clprim.llm.tokenizer import Pieces, tokenizer_of
 from clprim.ops.shared.checks import is_array
 from clprim.ops.shared.dims import whole
 from clprim.runtime.device import current_device, on
@@ -27,6 +27,7 @@ from clprim.text_table import format_table
 
 #: Tokens of a prompt that are computed at a time; what is left over is filled up to one of these.
 TILES = (16, 128, 512)
+Piece = tuple[int, int, Any]
 # Tokens that there is room for where nothing is said: a cache grows with them.
 _ROOM = 4096
 
@@ -50,7 +51,7 @@ class Model:
             raise ShapeError(f"load: context={most}: the model's limit is {sizes.context} tokens")
         self.context = most
         # What fills a tile up has places behind the last one.
-        self._network = network = Network(file, most + TILES[-1])
+        self.network = network = Network(file, most + TILES[-1])
         if network.vocabulary < len(self.tokenizer.pieces):
             raise DefinitionError(
                 f"load: {len(self.tokenizer.pieces)} tokens have a text, but only "
@@ -74,7 +75,7 @@ class Model:
         self._token, self._scores = jit(token, launches=launches), jit(scores, launches=launches)
 
     def __repr__(self) -> str:
-        return f"<clprim.llm.Model {self._network.sizes.name} on {self.device.name}>"
+        return f"<clprim.llm.Model {self.network.sizes.name} on {self.device.name}>"
 
     def tokenize(self, text: str, *, special: bool = False, bos: bool | None = None) -> list[int]:
         """Returns the tokens of a text.
@@ -124,9 +125,9 @@ class Model:
             raise ShapeError(f"logits: ids have shape {given.shape}, expected (L,) or (1, L)")
         numbers = self._checked("logits", flat.tolist(), 0)
         with on(self.device), self._cache("float32") as cache:
-            out = empty((len(numbers), self._network.vocabulary), "float32")
-            for at, count, tile in _tiles(numbers):
-                found = self._scores(asarray(tile), _one(at), cache.keys, cache.values)
+            out = empty((len(numbers), self.network.vocabulary), "float32")
+            for at, count, tile in tiles(numbers):
+                found = self._scores(asarray(tile), one_of(at), cache.keys, cache.values)
                 out[at : at + count] = found[:count]
         return out.reshape((*given.shape, -1))
 
@@ -183,7 +184,7 @@ class Model:
 
     def explain(self) -> str:
         """Returns what the model is, where its memory goes and what a token launches."""
-        s = self._network.sizes
+        s = self.network.sizes
         by_format: dict[str, list[int]] = {}
         for name, nbytes in self._formats:
             by_format.setdefault(name, []).append(nbytes)
@@ -193,16 +194,49 @@ class Model:
             room = (cache.keys.nbytes + cache.values.nbytes) / 1e6
         return (
             f"{s.name}: {s.layers} layers of {s.width}, {s.heads} heads of {s.size} that share "
-            f"{s.key_heads}, {self._network.vocabulary} tokens\n"
+            f"{s.key_heads}, {self.network.vocabulary} tokens\n"
             f"a text of {self.context} tokens keeps {room:.1f} MB\n"
             f"{format_table(('format', 'tensors', 'MB'), rows)}\n\na token:\n{text}"
         )
 
+    def prefill(
+        self, piece: Piece, end: int, keys: Array, values: Array, rule: Rule, told: Any
+    ) -> Array:
+        """Computes a piece of a prompt, and returns the token behind it, (1,).
+
+        Args:
+            piece: One of `tiles`.
+            end: How many tokens the prompt has.
+            keys: A cache's memory.
+            values: Likewise.
+            rule: How the token is chosen.
+            told: What that reads, as `Sampling.arrays` returns it.
+        """
+        at, count, tile = piece
+        if at + count < end:  # only the last token counts: what others choose is not looked at
+            told = *told[:2], None if told[2] is None else told[2].copy()
+        given = asarray(tile), one_of(at), one_of(count - 1), one_of(0), keys, values
+        ids, *_ = self._token(*given, rule, told)
+        return ids
+
+    def new_cache(self, texts: int = 1, dtype: str = "float16") -> ops.KeyValueCache:
+        """Returns memory for the keys and values of some texts, and of what fills a tile up."""
+        s = self.network.sizes
+        sizes = s.layers, texts, s.key_heads, self.context + TILES[-1], s.size
+        return ops.KeyValueCache(*sizes, dtype)
+
     def _arguments(self, ids: Sequence[int], cache: Any) -> tuple[Any, ...]:
         """What a step of the greatest scores is called with."""
         rule = Sampling(0.0, 0, 1.0, 0.0, (1.0, 0.0, 0.0), 0)
-        told = rule.arrays(1, [], self._network.vocabulary)
-        given = asarray(np.array(ids, np.int32)), _one(0), None, _one(0), cache.keys, cache.values
+        told = rule.arrays(1, [], self.network.vocabulary)
+        given = (
+            asarray(np.array(ids, np.int32)),
+            one_of(0),
+            None,
+            one_of(0),
+            cache.keys,
+            cache.values,
+        )
         return *given, rule.rule, told
 
     def _checked(self, what: str, ids: Any, more: int) -> list[int]:
@@ -217,16 +251,14 @@ class Model:
             raise ShapeError(
                 f"{what}: {len(numbers)} tokens{added} are more than the context of "
                 f"{self.context}, which load(context=) sets, up to "
-                f"{self._network.sizes.context} of this model"
+                f"{self.network.sizes.context} of this model"
             )
         return numbers
 
     @contextmanager
     def _cache(self, dtype: str = "float16") -> Iterator[Any]:
         """Memory for the keys and values of one text; scores alone are as exact as can be."""
-        s = self._network.sizes
-        sizes = s.layers, 1, s.key_heads, self.context + TILES[-1], s.size
-        found = self._spare.pop(dtype, None) or ops.KeyValueCache(*sizes, dtype)
+        found = self._spare.pop(dtype, None) or self.new_cache(1, dtype)
         try:
             yield found
         finally:
@@ -248,8 +280,8 @@ class Generation(Iterator[str]):
     ) -> None:
         self.prompt_tokens, self.tokens = len(prompt), list[int]()
         self.prefill_seconds = self.seconds = 0.0
-        self._model, self._prompt, self._count = model, prompt, count
-        self._sampling, self._stop = sampling, stop
+        self.model, self.prompt, self.count = model, prompt, count
+        self.sampling, self.stop = sampling, stop
         self._pieces = self._texts()
 
     def __next__(self) -> str:
@@ -261,52 +293,37 @@ class Generation(Iterator[str]):
 
     def _texts(self) -> Generator[str, None, None]:
         """Yields text that cannot be the begin of one that ends it."""
-        stream, left = Stream(self._model.tokenizer), ""
-        longest = max(map(len, self._stop), default=1) - 1
+        pieces = Pieces(self.model.tokenizer, self.stop)
         for token in self._numbers():
-            left += stream.add(token)
-            ends = [at for at in map(left.find, self._stop) if at >= 0]
-            if ends:
-                left = left[: min(ends)]
-                break
-            most = min(longest, len(left))
-            held = next((n for n in range(most, 0, -1) if self._begins(left[-n:])), 0)
-            if len(left) > held:
-                yield left[: len(left) - held]
-                left = left[len(left) - held :]
-        else:
-            left += stream.end()
-        if left:
-            yield left
-
-    def _begins(self, text: str) -> bool:
-        return any(each.startswith(text) for each in self._stop)
+            text = pieces.add(token)
+            if text:
+                yield text
+            if pieces.ended:
+                return
+        text = pieces.end()
+        if text:
+            yield text
 
     def _numbers(self) -> Iterator[int]:
         """Yields tokens up to one that ends a text."""
-        if not self._count:
+        if not self.count:
             return
-        model, rule = self._model, self._sampling.rule
+        model, rule = self.model, self.sampling.rule
         started = time.perf_counter()
         with model._cache() as cache:
             memory = cache.keys, cache.values
             with on(model.device):
-                vocabulary = model._network.vocabulary
-                told = self._sampling.arrays(self._count, self._prompt, vocabulary)
-                nth = _one(0)
-                for at, count, tile in _tiles(self._prompt):
-                    # Only the last tile's token counts: what others choose is not looked at.
-                    last = at + count == len(self._prompt)
-                    mine = told if last else (*told[:2], _copied(told[2]))
-                    given = asarray(tile), _one(at), _one(count - 1), nth
-                    ids, _, after = model._token(*given, *memory, rule, mine)
-                nth, place = after, _one(len(self._prompt))
+                vocabulary = model.network.vocabulary
+                told = self.sampling.arrays(self.count, self.prompt, vocabulary)
+                for piece in tiles(self.prompt):
+                    ids = model.prefill(piece, self.prompt_tokens, *memory, rule, told)
+                place, nth = one_of(self.prompt_tokens), one_of(1)
                 token = int(ids.get()[0])
             self.prefill_seconds = time.perf_counter() - started
             while token not in model.tokenizer.ends:
                 self.tokens.append(token)
                 yield token
-                if len(self.tokens) == self._count:
+                if len(self.tokens) == self.count:
                     return
                 started = time.perf_counter()
                 with on(model.device):
@@ -315,20 +332,22 @@ class Generation(Iterator[str]):
                 self.seconds += time.perf_counter() - started
 
 
-def _copied(array: Any) -> Any:
-    return None if array is None else array.copy()
-
-
-def _one(number: int) -> Any:
+def one_of(number: int) -> Array:
+    """Returns a number as a step takes it."""
     return asarray(np.array([number], np.int32))
 
 
-def _tiles(numbers: Sequence[int]) -> Iterator[tuple[int, int, Any]]:
-    """Yields where each tile of tokens begins, how many are in it, and all of its numbers."""
+def tiles(numbers: Sequence[int], most: int = TILES[-1]) -> Iterator[Piece]:
+    """Yields where each tile of tokens begins, how many are in it, and all of its numbers.
+
+    Args:
+        numbers: Tokens.
+        most: Of a tile, one of `TILES`.
+    """
     at = 0
     while at < len(numbers):
         left = len(numbers) - at
-        size = next((n for n in TILES if n >= left), TILES[-1])
+        size = next((n for n in TILES if n >= min(left, most)), most)
         found = np.zeros(size, np.int32)
         found[: min(left, size)] = numbers[at : at + size]
         yield at, min(left, size), found

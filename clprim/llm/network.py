@@ -136,12 +136,14 @@ class Network:
     def hidden(self, ids: Any, place: Any, keys: Any, values: Any) -> Any:
         """Returns what the last layer makes of tokens (L,), the first at ``place``, (L, width).
 
-        Their keys and values are written to the cache's memory.
+        Their keys and values are written to the cache's memory. In one of several texts each token
+        is one's, at its own of the places (L,).
         """
         s = self.sizes
-        count = ids.shape[0]
+        count, apart = ids.shape[0], keys.shape[1] > 1
         cache = ops.KeyValueCache.over(keys, values)
-        places, length = _places(place, shape=(count,)), place + count
+        places = place if apart else _places(place, shape=(count,))
+        length = place + (1 if apart else count)
         x = ops.embedding(ids, self.embedding)
         x = x * float(np.float32(s.width**0.5)) if s.architecture.scaled else x
         for number, layer in enumerate(self.layers):
@@ -180,6 +182,9 @@ class Network:
             q, k = self._normed(q, weights["attn_q_norm"]), self._normed(k, weights["attn_k_norm"])
         q, k, v = (a.transpose(1, 0, 2)[None] for a in (q, k, v))
         q, k = (self._turned(a, places, layer.windowed) for a in (q, k))
+        if cache.keys.shape[1] > 1:
+            q, k, v = (a.transpose(2, 1, 0, 3) for a in (q, k, v))
+            places = places[:, None]
         found = ops.scaled_dot_product_attention(
             q,
             *cache.write(number, k, v, places),
@@ -190,7 +195,7 @@ class Network:
             window=s.window if layer.windowed else None,
             softcap=s.cap,
         )
-        flat = found[0].transpose(1, 0, 2).reshape((count, s.heads * s.features))
+        flat = found.transpose(0, 2, 1, 3).reshape((count, s.heads * s.features))
         return self._added(x, layer.linear("attn_output", flat), layer, "post_attention_norm")
 
     def _added(self, x: Any, y: Any, layer: Layer, norm: str) -> Any:

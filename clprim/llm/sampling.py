@@ -27,6 +27,11 @@ class Rule(NamedTuple):
     sorted_: bool
     most: int  # Tokens of the greatest scores that are left; 0 for all
 
+    @property
+    def plain(self) -> bool:
+        """Whether the token of the greatest score is taken, whatever was there."""
+        return not (self.draws or self.penalised)
+
 
 class Sampling:
     """How a text's tokens are chosen.
@@ -69,8 +74,10 @@ class Sampling:
         self._numbers = np.array([heat or 1, top_p, min_p, *penalties], np.float32)
 
     def arrays(self, count: int, seen: Any, vocabulary: int) -> tuple[Any, Any, Any]:
-        """Returns what a step reads: numbers, a draw for each of so many tokens, and counts."""
-        draws = np.random.default_rng(self._seed).random(max(1, count), np.float32)
+        """Returns what a step reads: numbers, draws of so many tokens at least, and counts."""
+        # Other counts are other arrays for a compiled step, which a few sizes spare it.
+        room = 1 << max(8, (count - 1).bit_length())
+        draws = np.random.default_rng(self._seed).random(room, np.float32)
         counts = np.bincount(seen, minlength=vocabulary).astype(np.float32)
         return (
             asarray(self._numbers),

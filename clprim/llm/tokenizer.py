@@ -167,6 +167,39 @@ class Stream:
         return self._decoder.decode(b"", True)
 
 
+class Pieces:
+    """Text of tokens up to one of some texts that end it; no piece can be the begin of one.
+
+    Attributes:
+        ended: Whether one of them came.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str]) -> None:
+        self._stream, self._stop, self._left = Stream(tokenizer), stop, ""
+        self._longest = max(map(len, stop), default=1) - 1
+        self.ended = False
+
+    def add(self, token: int) -> str:
+        """Returns the text that a token completes."""
+        self._left += self._stream.add(token)
+        ends = [at for at in map(self._left.find, self._stop) if at >= 0]
+        if ends:
+            self.ended = True
+            return self._left[: min(ends)]
+        most = min(self._longest, len(self._left))
+        held = next((n for n in range(most, 0, -1) if self._begins(self._left[-n:])), 0)
+        at = len(self._left) - held
+        found, self._left = self._left[:at], self._left[at:]
+        return found
+
+    def end(self) -> str:
+        """Returns what is left, where no token follows."""
+        return "" if self.ended else self._left + self._stream.end()
+
+    def _begins(self, text: str) -> bool:
+        return any(each.startswith(text) for each in self._stop)
+
+
 def _uneven(what: str, found: Sequence[Any], pieces: Sequence[str]) -> DefinitionError:
     return DefinitionError(
         f"tokenizer: {len(found)} {what} of {len(pieces)} tokens: expected one each"

@@ -8,6 +8,7 @@ import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.arrays.creation import asarray, zeros
+from clprim.arrays.memory import is_dense
 from clprim.dtypes import as_dtype
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.attention.fused import attend_static
@@ -93,7 +94,8 @@ class KeyValueCache:
             key: (batch, heads, L, size), of a floating dtype.
             value: Likewise.
             position: Of the first token, a number or an array of one integer, or of every token,
-                integers (L,). What is behind the last place is not written.
+                integers (L,), or of every text's (batch, L). What is behind the last place is not
+                written.
         """
         what = "KeyValueCache.write"
         keys, values = found = self[layer]
@@ -105,12 +107,25 @@ class KeyValueCache:
                 raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {expected}")
         count = key.shape[-2]
         places = _whole_numbers(what, "position", position)
-        if places.shape not in ((1,), (count,)):
-            raise ShapeError(f"{what}: position has shape {places.shape}, expected ({count},)")
-        if places.shape != (count,):
+        apart = (keys.shape[0], count)
+        if places.shape not in ((1,), (count,), apart):
+            raise ShapeError(
+                f"{what}: position has shape {places.shape}, expected ({count},) or {apart}"
+            )
+        if places.shape == (1,):
             places = _places(places, shape=(count,))
+        if places.ndim == 1:
+            for there, new in ((keys, key), (values, value)):
+                index_copy(there, 2, places, _stored(new, there.dtype), out=there)
+            return found
+        # All texts' memory is one line of rows.
+        rows = _rows(places[:, None], self.length, shape=(*keys.shape[:2], count)).reshape((-1,))
         for there, new in ((keys, key), (values, value)):
-            index_copy(there, 2, places, _stored(new, there.dtype), out=there)
+            if not is_dense(there, range(there.ndim)):
+                raise ShapeError(f"{what}: places of every text need a cache without gaps")
+            flat = there.reshape((-1, there.shape[-1]))
+            lines = _stored(new, there.dtype).reshape((-1, there.shape[-1]))
+            index_copy(flat, 0, rows, lines, out=flat)
         return found
 
 
@@ -119,6 +134,11 @@ def _stored(array: Any, dtype: Any) -> Any:
 
 
 _places = kernel("y0 = x0 + index;", "places", np.int32)
+_rows = kernel(
+    "long head = coord(0) * size(1) + coord(1), room = w0;"
+    " y0 = x0 >= 0 && x0 < room ? head * room + x0 : LONG_MAX;",
+    "rows", np.int64,
+)  # fmt: skip
 
 
 def _whole_numbers(what: str, label: str, given: Any) -> Any:

@@ -104,6 +104,23 @@ def test_a_text_that_grows_compiles_nothing_and_equals_recomputation(device, dty
     assert not cache.keys[0].get().astype(np.float32).any()
 
 
+def test_each_text_has_its_own_place(device):
+    cache = ops.KeyValueCache(2, 3, 2, 9, 4, "float32")
+    k = RNG.normal(size=(3, 2, 2, 4)).astype(np.float32)
+    places = np.int32([[0, 1], [8, 9], [4, 3]])
+    cache.write(1, cp.asarray(k), cp.asarray(-k), cp.asarray(places))
+    expected = np.zeros((2, 3, 2, 9, 4), np.float32)
+    for text, line in enumerate(places):
+        for n, place in enumerate(line):
+            if place < 9:  # the last one of a text is not the first of the next
+                expected[1, text, :, place] = k[text, :, n]
+    np.testing.assert_array_equal(cache.keys.get(), expected)
+    np.testing.assert_array_equal(cache.values.get(), -expected)
+    with pytest.raises(cp.ClprimError, match="cache without gaps"):
+        gaps = ops.KeyValueCache.over(cache.keys[:, :, :, :8], cache.values[:, :, :, :8])
+        gaps.write(0, cp.asarray(k), cp.asarray(k), cp.asarray(places))
+
+
 @pytest.mark.refusal
 def test_refusals(device):
     q, k = cp.zeros((1, 2, 3, 8)), cp.zeros((1, 2, 9, 8), "float16")
