@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from clprim.ops.product.einsum import *
     from clprim.ops.product.matmul import *
     from clprim.ops.product.outer import *
+    from clprim.ops.quantized.packed_weight import *
     from clprim.ops.quantized.quantize_weight import *
     from clprim.ops.quantized.quantized import *
     from clprim.ops.quantized.small import *

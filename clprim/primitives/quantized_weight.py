@@ -40,12 +40,22 @@ class QuantizedWeight:
     Attributes:
         words: What kernels read.
         coding: How elements lie in it.
-        format: By GGUF's name, or ``"int4"`` and the like.
+        format: By GGUF's name, ``"int4"`` and the like, or that of a packing.
         shape: (N, K).
+        order: Of int32, or None where columns lie in their own order: for each step of k the
+            column that it is of, K for none; then for each column its step.
     """
 
-    def __init__(self, words: Array, coding: Coding, format: str, shape: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        words: Array,
+        coding: Coding,
+        format: str,
+        shape: tuple[int, int],
+        order: Array | None = None,
+    ) -> None:
         self.words, self.coding, self.format, self.shape = words, coding, format, shape
+        self.order = order
 
     @classmethod
     def of(
@@ -55,13 +65,18 @@ class QuantizedWeight:
         fields: Sequence[np.ndarray[Any, Any]],
         format: str,
         depth: int | None = None,
+        columns: np.ndarray[Any, Any] | None = None,
     ) -> QuantizedWeight:
         """Makes one of codes (N, K) and, for each field of the coding, numbers (N, K / steps).
 
-        K is whole blocks; ``depth`` is the part of it that counts, where that is less.
+        K is whole blocks; ``depth`` is the part of it that counts, where that is less. ``columns``
+        says for each of these K codes which column of the weight it is, ``depth`` for none.
         """
         words = asarray(laid_out(coding, codes, fields))
-        return cls(words, coding, format, (codes.shape[0], depth or codes.shape[1]))
+        shape = codes.shape[0], depth or codes.shape[1]
+        if columns is None:
+            return cls(words, coding, format, shape)
+        return cls(words, coding, format, shape, order_of(columns, shape[1]))
 
     @property
     def ndim(self) -> int:
@@ -75,13 +90,18 @@ class QuantizedWeight:
 
     @property
     def padded(self) -> int:
-        """K up to the end of its last block."""
-        return -(-self.shape[1] // self.coding.steps) * self.coding.steps
+        """Steps of k up to the end of the last block."""
+        return _padded(self.coding, self.shape[1], self.order)
+
+    @property
+    def columns(self) -> Array | None:
+        """The column that each step of k is of, where these are out of order."""
+        return None if self.order is None else self.order[: self.padded]
 
     @property
     def nbytes(self) -> int:
         """Bytes on the device."""
-        return int(self.words.nbytes)
+        return int(self.words.nbytes) + (0 if self.order is None else int(self.order.nbytes))
 
     def dequantize(self, dtype: Any = None) -> Array:
         """Returns the numbers, (N, K), as an array: of float32, or another floating dtype.
@@ -97,39 +117,72 @@ class QuantizedWeight:
         chosen = _FLOAT32 if dtype is None else as_dtype(dtype)
         if chosen.kind in "biu":
             raise DTypeError(f"dequantize: dtype={chosen}: expected a floating dtype")
-        return decode(self.words, self.coding, self.shape, chosen)
+        return decode(self.words, self.coding, self.shape, chosen, self.order)
 
     def __repr__(self) -> str:
         return f"<clprim.QuantizedWeight {self.format} {self.shape}>"
 
 
+def order_of(columns: np.ndarray[Any, Any], depth: int) -> Array | None:
+    """Returns which columns steps are of, ``depth`` for none; None where these lie as they are."""
+    if (columns[:depth] == np.arange(depth)).all():
+        return None
+    places = np.argsort(columns, kind="stable")[:depth]
+    return asarray(np.concatenate([columns, places]).astype(np.int32))
+
+
 def decode(
-    words: Array, coding: Coding, shape: tuple[int, int], dtype: AnyDType = _FLOAT32
+    words: Array,
+    coding: Coding,
+    shape: tuple[int, int],
+    dtype: AnyDType = _FLOAT32,
+    order: Array | None = None,
 ) -> Array:
     """Returns all elements of a weight."""
-    blocks = -(-shape[1] // coding.steps)
-    found: Array = _kernel(coding, blocks, "coord(0)", dtype)(words, shape=shape)
-    return found
+    return _decoded(coding, words, order, "coord(0)", (), dtype, shape[1], shape=shape)
 
 
 def rows_of(weight: QuantizedWeight, row: str, arrays: Sequence[Any], **options: Any) -> Array:
     """Returns some elements of rows: C says which row, as ``long row``, of arrays from x1 on."""
-    blocks = weight.padded // weight.coding.steps
-    found: Array = _kernel(weight.coding, blocks, row, _FLOAT32)(weight.words, *arrays, **options)
+    told = row, arrays, _FLOAT32, weight.shape[1]
+    return _decoded(weight.coding, weight.words, weight.order, *told, **options)
+
+
+def _decoded(
+    coding: Coding,
+    words: Array,
+    order: Array | None,
+    row: str,
+    arrays: Sequence[Any],
+    dtype: AnyDType,
+    depth: int,
+    **options: Any,
+) -> Array:
+    padded = _padded(coding, depth, order)
+    step, given = "(int)coord(-1)", [words, *arrays]
+    if order is not None:
+        step = f"at_x{len(given)}({padded} + coord(-1))"
+        given.append(order)
+    found: Array = _kernel(coding, padded // coding.steps, row, step, dtype)(*given, **options)
     return found
 
 
+def _padded(coding: Coding, depth: int, order: Array | None) -> int:
+    whole = -(-depth // coding.steps) * coding.steps
+    return whole if order is None else int(order.size) - depth
+
+
 @lru_cache(maxsize=1024)
-def _kernel(coding: Coding, blocks: int, row: str, dtype: AnyDType) -> Pointwise:
-    text = f"{row if row.endswith(';') else f'long row = {row};'}{_element(coding, blocks)}"
+def _kernel(coding: Coding, blocks: int, row: str, step: str, dtype: AnyDType) -> Pointwise:
+    text = f"{row if row.endswith(';') else f'long row = {row};'}{_element(coding, blocks, step)}"
     last = "y0 = inside ? value : 0;" if "inside" in row else "y0 = value;"
     return Pointwise(f"{text}\n{last}", name="dequantize", result_type=dtype)
 
 
-def _element(coding: Coding, blocks: int) -> str:
+def _element(coding: Coding, blocks: int, step: str) -> str:
     """C that declares ``value``, the element at ``row`` and the last coordinate."""
     lines = [
-        "int k = (int)coord(-1);",
+        f"int k = {step};",
         f"int lane = (int)(row % {OUTPUTS}), u = k % {coding.steps} / {UNIT}, j = k % {UNIT};",
         f"long block = (row / {OUTPUTS} * {blocks} + k / {coding.steps}) * {coding.block_bytes};",
         f"long unit = block + {coding.head_bytes} + u * {coding.unit_bytes};",

@@ -33,6 +33,7 @@ from clprim.torch.kernels import (
     shape,
 )
 from clprim.torch.on_cpu import fallback, run_on_cpu
+from clprim.torch.packed import load_packed_
 from clprim.torch.quantize import quantize_
 from clprim.torch.report import coverage
 from clprim.torch.tensors import array, in_use, tensor
@@ -43,6 +44,7 @@ __all__ = [
     "fallback",
     "fuse",
     "load_exported",
+    "load_packed_",
     "operator",
     "quantize_",
     "tensor",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -27,12 +27,13 @@ class _Quantized(nn.Module):  # type: ignore[misc]
         super().__init__()
         told = [weight.format, weight.shape, encoded(weight.coding)]
         self.register_buffer("words", adopt(weight.words))
+        self.register_buffer("order", None if weight.order is None else adopt(weight.order))
         self.told, self.kind = json.dumps(told), kind
 
     @property
     def weight(self) -> QuantizedWeight:
         """The weight."""
-        return _weight(array_of(self.words), self.told)
+        return _weight(self.words, self.order, self.told)
 
     def extra_repr(self) -> str:
         """What PyTorch prints of it."""
@@ -51,7 +52,7 @@ class QuantizedLinear(_Quantized):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Runs the layer."""
-        return torch.ops.clprim.quantized_linear(x, self.words, self.bias, self.told)
+        return torch.ops.clprim.quantized_linear(x, self.words, self.order, self.bias, self.told)
 
 
 class QuantizedEmbedding(_Quantized):
@@ -59,7 +60,7 @@ class QuantizedEmbedding(_Quantized):
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Runs the layer."""
-        found = torch.ops.clprim.quantized_embedding(ids, self.words, self.told)
+        found = torch.ops.clprim.quantized_embedding(ids, self.words, self.order, self.told)
         return found.to(self.kind)
 
 
@@ -111,16 +112,23 @@ def quantize_(module: Any, format: str = "q4_0", skip: Sequence[str] = ("lm_head
             made[id(weight)] = ops.quantize_weight(numbers, format=format)
         except ShapeError as error:
             raise ShapeError(f"{what}: layer {name}: {error}; skip={[name]} leaves it") from error
+    new: dict[str, _Quantized] = {}
+    for name, layer in layers.items():
+        weight, kind = made[id(layer.weight)], layer.weight.dtype
+        if isinstance(layer, nn.Linear):
+            new[name] = QuantizedLinear(weight, layer.bias, kind)
+        else:
+            new[name] = QuantizedEmbedding(weight, kind)
+    replace(module, new)
+    return module
+
+
+def replace(module: nn.Module, layers: Mapping[str, nn.Module]) -> None:
+    """Puts layers into the places of those that have their names."""
     for name, layer in layers.items():
         parent, _, last = name.rpartition(".")
-        weight, kind = made[id(layer.weight)], layer.weight.dtype
-        new = (
-            QuantizedLinear(weight, layer.bias, kind)
-            if isinstance(layer, nn.Linear)
-            else QuantizedEmbedding(weight, kind)
-        )
-        setattr(module.get_submodule(parent), last, new.train(layer.training))
-    return module
+        layer.train(module.get_submodule(name).training)
+        setattr(module.get_submodule(parent), last, layer)
 
 
 def _layers(module: Any) -> Iterator[tuple[str, Any]]:
@@ -140,70 +148,78 @@ def _told(told: str) -> tuple[str, tuple[int, int], Any]:
     return name, (rows, depth), decoded(coding)
 
 
-def _weight(words: Any, told: str) -> QuantizedWeight:
+def _weight(words: torch.Tensor, order: torch.Tensor | None, told: str) -> QuantizedWeight:
     name, shape, coding = _told(told)
-    return QuantizedWeight(words, coding, name, shape)
+    columns = None if order is None else array_of(order)
+    return QuantizedWeight(array_of(words), coding, name, shape, columns)
 
 
 def _linear(
-    x: torch.Tensor, words: torch.Tensor, bias: torch.Tensor | None, told: str
+    x: torch.Tensor,
+    words: torch.Tensor,
+    order: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    told: str,
 ) -> torch.Tensor:
-    array = array_of(x)
     added = None if bias is None else array_of(bias)
-    return adopt(ops.linear(array, _weight(array_of(words), told), added))
+    return adopt(ops.linear(array_of(x), _weight(words, order, told), added))
 
 
-def _linear_meta(x: Any, words: Any, bias: Any, told: str) -> Any:
+def _linear_meta(x: Any, words: Any, order: Any, bias: Any, told: str) -> Any:
     return x.new_empty((*x.shape[:-1], _told(told)[1][0]))
 
 
-def _linear_input(grad: torch.Tensor, words: torch.Tensor, told: str) -> torch.Tensor:
+def _linear_input(
+    grad: torch.Tensor, words: torch.Tensor, order: torch.Tensor | None, told: str
+) -> torch.Tensor:
     array = array_of(grad)
-    return adopt(ops.matmul(array, _weight(array_of(words), told).dequantize(array.dtype)))
+    return adopt(ops.matmul(array, _weight(words, order, told).dequantize(array.dtype)))
 
 
-def _linear_input_meta(grad: Any, words: Any, told: str) -> Any:
+def _linear_input_meta(grad: Any, words: Any, order: Any, told: str) -> Any:
     return grad.new_empty((*grad.shape[:-1], _told(told)[1][1]))
 
 
-def _embedding(ids: torch.Tensor, words: torch.Tensor, told: str) -> torch.Tensor:
-    return adopt(ops.embedding(array_of(ids), _weight(array_of(words), told)))
+def _embedding(
+    ids: torch.Tensor, words: torch.Tensor, order: torch.Tensor | None, told: str
+) -> torch.Tensor:
+    return adopt(ops.embedding(array_of(ids), _weight(words, order, told)))
 
 
-def _embedding_meta(ids: Any, words: Any, told: str) -> Any:
+def _embedding_meta(ids: Any, words: Any, order: Any, told: str) -> Any:
     return ids.new_empty((*ids.shape, _told(told)[1][1]), dtype=torch.float32)
 
 
 def register() -> None:
     """Registers the operators of such layers."""
     dispatcher.define(
-        "quantized_linear(Tensor x, Tensor words, Tensor? bias, str told) -> Tensor",
+        "quantized_linear(Tensor x, Tensor words, Tensor? order, Tensor? bias, str told) -> Tensor",
         _linear,
         _linear_meta,
     )
     of_input = dispatcher.define(
-        "quantized_linear_input(Tensor grad, Tensor words, str told) -> Tensor",
+        "quantized_linear_input(Tensor grad, Tensor words, Tensor? order, str told) -> Tensor",
         _linear_input,
         _linear_input_meta,
     )
     dispatcher.define(
-        "quantized_embedding(Tensor ids, Tensor words, str told) -> Tensor",
+        "quantized_embedding(Tensor ids, Tensor words, Tensor? order, str told) -> Tensor",
         _embedding,
         _embedding_meta,
     )
 
     def remember(ctx: Any, inputs: Any, output: Any) -> None:
         del output
-        _, words, bias, ctx.told = inputs
+        _, words, order, bias, ctx.told = inputs
         ctx.biased = bias is not None and bias.requires_grad
-        ctx.save_for_backward(words)
+        ctx.save_for_backward(words, order)
 
     def backward(ctx: Any, grad: torch.Tensor) -> Any:
-        (words,) = ctx.saved_tensors
+        words, order = ctx.saved_tensors
         bias = grad.sum([*range(grad.ndim - 1)]) if ctx.biased and grad.ndim > 1 else None
         if ctx.biased and grad.ndim == 1:
             bias = grad
-        dx = of_input(grad, words, ctx.told) if ctx.needs_input_grad[0] else None
-        return dx, None, bias, None
+        dx = of_input(grad, words, order, ctx.told) if ctx.needs_input_grad[0] else None
+        return dx, None, None, bias, None
 
     torch.library.register_autograd("clprim::quantized_linear", backward, setup_context=remember)

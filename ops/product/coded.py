@@ -12,6 +12,7 @@ from clprim.arrays.array import Array
 from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target
 from clprim.errors import DTypeError, ShapeError
+from clprim.ops.index import gather
 from clprim.ops.product.arguments import (
     check_bias,
     check_operands,
@@ -71,7 +72,10 @@ def coded_product(
     many = math.prod(x.shape[:-1]) > FEW
     if many and algorithm == "auto" and not current_device().traits.is_cpu:
         return None
-    if w.padded > w.shape[1]:
+    # By its module, where it has a gradient. A step that is of no column reads 0.
+    if w.columns is not None:
+        x = gather.index_select(x, -1, w.columns)
+    elif w.padded > w.shape[1]:
         x = pad(x, (0, w.padded - w.shape[1]))
     elif x.strides[-1] != x.dtype.itemsize and x.shape[-1] > 1:
         x = x.copy()

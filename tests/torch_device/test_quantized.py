@@ -1,5 +1,7 @@
 """`clprim.torch.quantize_`: layers with weights of few bits."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -117,3 +119,91 @@ def test_wrong_arguments(device):
         make(net, "q4_k")
     make(net, skip="2")
     assert [type(m).__name__ for m in net] == ["QuantizedLinear", "QuantizedLinear", "Linear"]
+
+
+def packed_network():
+    """A network, its checkpoint with layers packed as AWQ and GPTQ have them, and their numbers."""
+    torch.manual_seed(0)
+    net = Net().eval().half()
+    plain = Net().eval()
+    plain.lm_head.weight = plain.embed.weight
+    state = {n: t for n, t in net.state_dict().items() if "lm_head" not in n}
+    dice = torch.Generator().manual_seed(1)
+    for name in ("body.0", "down"):
+        outputs, depth = state.pop(f"{name}.weight").shape
+        codes = torch.randint(0, 16, (outputs, depth), generator=dice)
+        zeros = torch.randint(1, 16, (outputs, 2), generator=dice)
+        scales = (torch.rand(outputs, 2, generator=dice) / 64).to(torch.bfloat16)
+        index = torch.randperm(depth, generator=dice) % 2
+        shift, eights = torch.arange(0, 32, 4), codes.T.reshape(depth // 8, 8, outputs).mT
+        state[f"{name}.qweight"] = (eights << shift).sum(-1).to(torch.int32)
+        state[f"{name}.qzeros"] = ((zeros.T - 1).reshape(2, -1, 8) << shift).sum(-1).int()
+        state[f"{name}.scales"] = scales.T.contiguous()
+        state[f"{name}.g_idx"] = index.to(torch.int32)
+        with torch.no_grad():
+            numbers = (codes - zeros[:, index]) * scales.float()[:, index]
+            plain.get_submodule(name).weight.copy_(numbers)
+    plain.load_state_dict(state, strict=False)
+    return state, plain
+
+
+@pytest.mark.parametrize("way", ["dict", "file", "folder"])
+def test_packed_checkpoints(device, way, tmp_path):
+    state, plain = packed_network()
+    net = Net().eval()
+    net.lm_head.weight = net.embed.weight
+    given, told = state, {"format": "gptq"}
+    if way != "dict":
+        safetensors = pytest.importorskip("safetensors.torch")
+        given = tmp_path / "model.safetensors"
+        safetensors.save_file(state, given)
+    if way == "folder":
+        config = {"quantization_config": {"quant_method": "gptq", "checkpoint_format": "gptq"}}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        given, told = tmp_path, {}
+    assert clprim.torch.load_packed_(net, given, **told) is net
+    assert [type(m).__name__ for m in (net.down, net.lm_head)] == ["QuantizedLinear", "Linear"]
+    net = net.to("opencl")
+    ids = torch.arange(14).reshape(2, 7)
+    with torch.no_grad():
+        expected = plain(ids)
+        for run in (net, torch.compile(net, backend="clprim")) if way == "dict" else (net,):
+            torch.testing.assert_close(run(ids.to("opencl")).cpu(), expected, rtol=1e-4, atol=1e-5)
+    x = torch.randn(3, 64)
+    grads = []
+    for layer, kind in ((net.body[0], "opencl"), (plain.body[0], "cpu")):
+        a = x.to(kind).requires_grad_()
+        (layer(a) ** 2).sum().backward()
+        grads.append(a.grad.cpu())
+    torch.testing.assert_close(*grads, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.refusal
+def test_checkpoints_that_do_not_fit_change_nothing(device, tmp_path):
+    state, _ = packed_network()
+    load = clprim.torch.load_packed_
+    net = Net()
+    net.lm_head.weight = net.embed.weight
+    (tmp_path / "broken.safetensors").write_bytes(b"1234567890")
+    unbiased = {n: t for n, t in state.items() if n != "body.0.bias"}
+    of_body = {n.replace("body.0", "down"): t for n, t in state.items() if n.startswith("body.0.")}
+    of_body.pop("down.bias")
+    for error, said, given, told in (
+        (DefinitionError, "give format=", state, None),
+        (DefinitionError, "expected one of awq", state, "gguf"),
+        (DefinitionError, "no nn.Linear of the network", {}, "awq"),
+        (DefinitionError, "has no body.0.bias", unbiased, "gptq"),
+        (ShapeError, "embed.weight has", state | {"embed.weight": torch.zeros(3, 64)}, "gptq"),
+        (ShapeError, "layer body.0: packed_weight", state, "awq"),
+        (ShapeError, "layer down has a weight", state | of_body, "gptq"),
+        (DefinitionError, "expected a state dict", tmp_path / "none", "gptq"),
+        (DefinitionError, "broken.safetensors|take the package", tmp_path, "gptq"),
+    ):
+        before = {n: t.clone() for n, t in net.state_dict().items()}
+        with pytest.raises(error, match=said):
+            load(net, given, told)
+        assert [type(m).__name__ for m in (net.down, net.body[0])] == ["Linear", "Linear"]
+        for name, tensor in net.state_dict().items():
+            assert torch.equal(tensor, before[name])
+    with pytest.raises(DefinitionError, match="expected a network"):
+        load(3, state, "gptq")

@@ -15,6 +15,8 @@ from clprim.onnx.operators.quantized import centred, dequantized, dynamic, in_st
 from clprim.onnx.table import handler, node
 from clprim.onnx.values import BYTE, Stored
 from clprim.ops.quantized.by_blocks import by_blocks, is_laid_out
+from clprim.ops.quantized.packed_weight import steps_of
+from clprim.primitives.quantized_weight import QuantizedWeight, order_of
 
 _DOMAIN = "com.microsoft"
 
@@ -66,27 +68,32 @@ def _attention(context: Any, n: Any) -> Any:
 # --- by block ------------------------------------------------------------------------------------
 
 
-@node("""com.microsoft::MatMulNBits(a, b, scales, zeros, groups, bias)
+@node("""com.microsoft::MatMulNBits(a, b, scales, zeros, groups: Value, bias)
     K:depth N:rows block_size bits=4 !weight_prepacked=0 -accuracy_level""")
 def _matmul_nbits(context: Any, n: Any) -> Any:
+    """Groups are of columns, by ONNX Runtime's text, also of 2 bits, where it leaves them out."""
     depth, rows, block_size, bits, zeros, groups = (
         n.depth, n.rows, n.block_size, n.bits, n.zeros, n.groups
     )  # fmt: skip
     blocks, per, least = -(-depth // block_size), 8 // bits, 2**bits - 1
     packed = zeros is not None and zeros.dtype == BYTE
-    if groups is not None and (packed or bits == 2):  # ONNX Runtime contradicts its own text
-        raise DefinitionError("MatMulNBits: g_idx with packed zero points, or of 2 bits")
+    if groups is not None and packed:  # ONNX Runtime takes the middle code then
+        raise DefinitionError("MatMulNBits: g_idx with packed zero points")
     codes, scales = n.b.reshape((rows, blocks, -1)), n.scales.reshape((rows, blocks))
-    if groups is None and is_laid_out(bits, block_size, zeros) and n.a.dtype.itemsize <= 4:
+    few = n.a.dtype.itemsize <= 4
+    if groups is None and is_laid_out(bits, block_size, zeros) and few:
         starts = zeros if zeros is None else zeros.reshape((rows, -1))
         return ops.linear(n.a, by_blocks(codes, scales, starts, bits, block_size, depth), n.bias)
+    if isinstance(groups, np.ndarray) and zeros is None and bits in (2, 4, 8) and few:
+        groups = groups.reshape(-1)[:depth]
+        return ops.linear(n.a, _by_groups(codes, scales, groups, bits, block_size), n.bias)
     block = f"c / {block_size}" if groups is None else "at_x2(c)"
     text = f"""
         long c = coord(1), g = {block}, i = c % {block_size};
         uint byte = at_x0(coord(0), c / {block_size}, i / {per});
         float q = (byte >> ((i % {per}) * {bits})) & {least}, z = {2 ** (bits - 1)};"""
     given = [codes, scales]
-    given += [] if groups is None else [groups.reshape(-1)[:depth]]
+    given += [] if groups is None else [context.device(groups).reshape(-1)[:depth]]
     last = f"x{len(given)}"
     if packed:
         given.append(zeros.reshape((rows, -1)))
@@ -97,6 +104,28 @@ def _matmul_nbits(context: Any, n: Any) -> Any:
     text += " y0 = (q - z) * at_x1(coord(0), g);"
     w = string(text, n.a.dtype, *given, shape=(rows, depth))
     return ops.linear(n.a, w, n.bias)
+
+
+def _by_groups(codes: Any, scales: Any, groups: Any, bits: int, block_size: int) -> QuantizedWeight:
+    """A weight whose columns are brought together by their groups."""
+    rows, blocks, _ = codes.shape
+    block, columns, chosen = steps_of("MatMulNBits", groups, blocks)
+    depth, per = groups.size, 8 // bits
+    text = f"""
+        uint made = 0;
+        for (int j = 0; j < {per}; ++j) {{
+            long c = at_x1(coord(1) * {block} + coord(2) * {per} + j), i = c % {block_size};
+            if (c < {depth})
+                made |= (uint)(at_x0(coord(0), c / {block_size}, i / {per})
+                    >> (i % {per} * {bits}) & {2**bits - 1}) << (j * {bits});
+        }}
+        y0 = made;"""
+    shape = rows, columns.size // block, block // per
+    moved = string(text, BYTE, codes, asarray(columns.astype(np.int32)), shape=shape)
+    scales = ops.index_select(scales, 1, asarray(chosen.astype(np.int32)))
+    w = by_blocks(moved, scales, None, bits, block, columns.size)
+    order = order_of(columns, depth)
+    return QuantizedWeight(w.words, w.coding, w.format, (rows, depth), order)
 
 
 @handler("GatherBlockQuantized", domain=_DOMAIN)
