@@ -131,6 +131,13 @@ def write(path, name, tokenizer, *, said=None, weights=None, more=(), formats=No
     return found
 
 
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}"
+    "{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+    "{{ m.role }}: {{ m.content }}</s>{% endfor %}"
+)
+
+
 # --- vocabularies ---------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``clprim devices``, ``explain``, ``demo``, ``run``, ``generate`` and others.
+"""The command line: ``clprim devices``, ``explain``, ``demo``, ``run``, ``generate``, ``serve``.
 
 It needs nothing beyond what the library itself needs. Whatever clprim raises on purpose is printed
 as one message and ends with exit status 2; a traceback would be a bug.
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pyopencl as cl
 
 import clprim
-from clprim.command import generate, run, tune
+from clprim.command import generate, run, serve, tune
 from clprim.command.explain import COMMON, explain, sketch
 from clprim.command.words import join_axes, read_axes, read_number, read_positive, read_shape
 from clprim.dtypes import as_dtype
@@ -368,6 +368,13 @@ _COMMANDS = {
         generate.generate,
         "Continues a text, or answers with --chat, by the language model of a GGUF file, and says "
         "how many tokens a second the prompt and the answer took.",
+    ),
+    "serve": _Command(
+        "answer OpenAI's clients with a language model",
+        serve.add_arguments,
+        serve.serve,
+        "Answers /v1/completions, /v1/chat/completions and /v1/models as OpenAI does, streams too, "
+        "with the language model of a GGUF file; up to 16 texts are continued at a time.",
     ),
     "tune": _Command(
         "time tiles of products, convolutions, reductions on your device, keep the fastest",

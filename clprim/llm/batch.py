@@ -111,22 +111,34 @@ class Batch:
             return scores, ops.argmax(scores, 1)
 
         def pick(scores: Any, row: Any, nth: Any, rule: Rule, told: Any) -> Any:
-            return choose(ops.index_select(scores, 0, row), rule, *told, nth)
+            numbers, draws, counts = told
+            return choose(ops.index_select(scores, 0, row), rule, numbers, draws, counts, nth)
 
         self._step, self._pick, self._join = jit(step), jit(pick), jit(_join)
+
+    def prepare(self) -> None:
+        """Compiles what texts will need, which the first ones would wait for."""
+        with on(self.model.device):
+            for count in (n for n in SIZES if n <= len(self._rows)):
+                none = asarray(np.zeros(count, np.int32))
+                self._step(none, none, self._cache.keys, self._cache.values)[1].get()
+        for length in (1, min(PIECE, self.model.context - 2)):
+            self.add(self.model.generate([0] * length, 2))
+        while self.busy:
+            self.step()
 
     @property
     def busy(self) -> bool:
         """Whether a text goes on or waits."""
         return bool(self._waiting or self._first or any(self._rows))
 
-    def add(self, asked: Generation) -> Text:
+    def add(self, asked: Generation | Text) -> Text:
         """Lets a text wait for its place.
 
         Args:
             asked: What `Model.generate` returned, of which nothing was read.
         """
-        text = Text(asked)
+        text = asked if isinstance(asked, Text) else Text(asked)
         if text.count:
             self._waiting.append(text)
         else:

@@ -2,7 +2,17 @@
 
 import numpy as np
 import pytest
-from language_models import ARCHITECTURES, CONTEXT, SIZE, TINY, pairs, scored, tensors, write
+from language_models import (
+    ARCHITECTURES,
+    CONTEXT,
+    SIZE,
+    TEMPLATE,
+    TINY,
+    pairs,
+    scored,
+    tensors,
+    write,
+)
 
 import clprim as cp
 import clprim.llm
@@ -111,13 +121,6 @@ def test_stop_and_special_tokens(device, tmp_path):
         model.chat([{"role": "system", "content": "x"}])
     with pytest.raises(cp.ClprimError, match="expected a dict of role and content"):
         model.chat([{"role": "user"}])
-
-
-TEMPLATE = (
-    "{{ bos_token }}{% for m in messages %}"
-    "{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
-    "{{ m.role }}: {{ m.content }}</s>{% endfor %}"
-)
 
 
 # --- sampling ------------------------------------------------------------------------------------
