@@ -184,7 +184,7 @@ def _examples_tiles() -> Iterator[Example[Contraction]]:
 
 
 def _examples_matrix() -> Iterator[Example[Contraction]]:
-    """Every instruction set, operands along depth and lanes, tails, splits, parts of float32."""
+    """Every instruction set, operands along depth and lanes, tails, splits, parts, windows."""
 
     def units(*names: str, **traits: Any) -> DeviceTraits:
         return replace(GPU, matrix_units=names, **traits)
@@ -222,6 +222,14 @@ def _examples_matrix() -> Iterator[Example[Contraction]]:
         "wmma", dense_product(64, 64, 64, **half), units("wmma_gfx11/m16n16k16/float16/32")
     )
     yield Example("mfma", dense_product(64, 64, 64), units("mfma/m32n32k2/float32/64"))
+    windows = forward(dense_convolution(2, 32, 14, 64, last=True, bias=True, **half))
+    yield Example("windows", windows, units(mma), large)
+    planes = dense_convolution(2, 16, 14, 24, 2, stride=2, padding=1, **half)
+    yield Example("planes", forward(planes), emulated, small)
+    wide = dense_convolution(2, 16, 9, 24, direction="weight", last=True, **half)
+    yield Example("weight", contractions(wide)[0], emulated, small)
+    floats = replace(forward(dense_convolution(1, 16, 9, 24)), precision="high")
+    yield Example("windows-parts", floats, units(f"emulated/{tf32}"), small)
 
 
 def _examples_sub_groups() -> Iterator[Example[Contraction]]:
@@ -266,7 +274,7 @@ PRODUCTS: Family[Contraction] = Family(
             near=lambda _, p, traits: [t for _, t, _ in matrix_tiles(p, traits)[:CANDIDATES]],
             preferred=suits_matrix,
             examples=_examples_matrix,
-            needs="matrix units of the operands' dtype, and steps of k that lie evenly apart",
+            needs="matrix units of the operands' dtype, and nothing done to what is read",
         ),
         Strategy(
             "dots",

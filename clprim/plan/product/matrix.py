@@ -6,16 +6,18 @@ them on their way while others are multiplied; product/matrix.cl.jinja draws it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
-from clprim.plan.kernel import KernelPlan, Plan
+from clprim.plan.kernel import KernelPlan, OperandCode, Plan
+from clprim.plan.machine import UNROLL
 from clprim.plan.product.matrix_tile import (
     WIDTH,
+    Form,
     MatrixTile,
-    Use,
     busy_groups,
+    form_of,
     matrix_tiles,
-    use_of,
 )
 from clprim.plan.product.pixels import piece_of
 from clprim.plan.product.problem import Contraction, moved_bytes
@@ -25,19 +27,15 @@ from clprim.plan.product.splits import (
     numbers_of,
     stored_at,
     with_finish,
-    without_bounds,
 )
+from clprim.plan.product.sub_group_code import PanelCode, pack_panels
 from clprim.plan.product.tile_reading import (
     ReadCode,
     ReadingCode,
     index_in,
-    is_aligned,
-    other_is_aligned,
     parameters_of,
-    walked,
 )
 from clprim.plan.product.tiles import cost_of_tiles
-from clprim.plan.product.walk import Walk
 from clprim.plan.store import storing
 from clprim.plan.units.unit import MatrixUnit
 from clprim.traits import DeviceTraits
@@ -79,31 +77,33 @@ class MatrixCode(ReadingCode):
 
 
 def matrix_applicable(what: Contraction, traits: DeviceTraits) -> bool:
-    """Whether the device has a unit, and both operands have steps of k that lie evenly apart."""
-    if not traits.matrix_units or what.prologue.snippet is not None:
-        return False
-    what = without_bounds(what)
-    if what.gathered.bounds is not None or use_of(what, traits) is None:
-        return False
-    depths = walked(what)[1]
-    return all(depths.only(name).digits == 1 for name in "xw") and bool(matrix_tiles(what, traits))
+    """Whether the device has a unit and room for a tile, and nothing is done to what is read."""
+    units = bool(traits.matrix_units) and what.prologue.snippet is None
+    return units and bool(matrix_tiles(what, traits))
+
+
+def cost_of_units(what: Contraction, traits: DeviceTraits) -> float:
+    """Returns what a contraction takes with the rule's tile; infinity where units do not do it."""
+    applicable = matrix_applicable(what, traits)
+    return matrix_tiles(what, traits)[0].cost if applicable else math.inf
 
 
 def suits_matrix(what: Contraction, traits: DeviceTraits) -> bool:
     """Whether units take no longer than work-items that multiply by themselves."""
-    return matrix_tiles(what, traits)[0].cost <= cost_of_tiles(what, traits)
+    return cost_of_units(what, traits) <= cost_of_tiles(what, traits)
 
 
 def plan_matrix(what: Contraction, traits: DeviceTraits, tile: MatrixTile) -> Plan:
     """Plans the kernels of an applicable contraction, see `matrix_applicable`."""
-    what = without_bounds(what)
-    use = use_of(what, traits)
-    assert use is not None  # it is applicable
-    lanes, depths, gathered_rows = walked(what)
+    form = form_of(what, traits)
+    assert form is not None  # it is applicable
+    what, use, lanes, depths = form.what, form.use, form.lanes, form.depths
     rows, columns, steps = use.shape(tile)
-    cut = cut_depth(what, (rows, columns), steps, busy_groups(traits), gathered_rows=gathered_rows)
-    code = _code(what, tile, use, lanes, depths, cut, traits)
+    cut = cut_depth(what, (rows, columns), steps, busy_groups(traits), gathered_rows=form.rows)
+    code = _code(form, tile, cut, traits)
     numbers = numbers_of(what, lanes, depths, cut)
+    for o in (code.x, code.w):
+        numbers |= {f"{o.name}_leap_{d}": n for d, n in enumerate(depths.taken_apart(o.leap))}
     parameters, arguments = parameters_of(what, code, numbers)
     groups = cut.lane_tiles * cut.output_tiles * what.groups * cut.splits
     main = KernelPlan(
@@ -115,37 +115,56 @@ def plan_matrix(what: Contraction, traits: DeviceTraits, tile: MatrixTile) -> Pl
         moved_bytes(what) + cut.partial(what.groups) * what.value.itemsize,
         2 * what.groups * lanes.size * what.outputs * depths.size,
     )
-    return with_finish(what, main, numbers, cut, traits)
+    if form.packs is None:
+        return with_finish(what, main, numbers, cut, traits)
+    panels = _packing(form, code, traits)
+    plan = with_finish(what, main, numbers, cut, traits, (panels,))
+    elements = what.groups * what.packed.group
+    return replace(plan, workspace={**plan.workspace, "packed": (elements, what.packed.dtype)})
 
 
-def _code(
-    what: Contraction,
-    tile: MatrixTile,
-    use: Use,
-    lanes: Walk,
-    depths: Walk,
-    cut: Cut,
-    traits: DeviceTraits,
-) -> MatrixCode:
-    gathered_rows = walked(what)[2]
+def _packing(form: Form, code: MatrixCode, traits: DeviceTraits) -> KernelPlan:
+    """The kernel that packs the other operand: steps of k of an output, side by side."""
+    assert form.packs is not None  # it has one
+    what, depths = form.packs
+    cut = Cut(1, what.outputs, 1, 1, 1, 1)
+    numbers = numbers_of(what, form.lanes, depths, cut)
+    numbers["depth_padded"] = form.what.packed.output
+    panel = PanelCode(
+        name=f"{what.name}_pack",
+        parameters=(),
+        index=index_in(what, depths, cut, 1),
+        doubles=False,
+        w=OperandCode("w", code.w.storage, code.w.storage, "direct"),
+        tile=1,
+        run=2 * UNROLL,
+        depth_digits=depths.digits,
+        digits=code.digits,
+    )
+    return pack_panels(what, depths, numbers, panel, traits)
+
+
+def _code(form: Form, tile: MatrixTile, cut: Cut, traits: DeviceTraits) -> MatrixCode:
+    what, use, lanes, depths = form.what, form.use, form.lanes, form.depths
     piece = piece_of(what, WIDTH)
     rows, columns, steps = use.shape(tile)
-    (x_lanes, x_tile), (w_lanes, w_tile) = ((rows, "row"), (columns, "column"))[
-        :: 1 if gathered_rows else -1
-    ]
-    x = _read("x", use, (x_tile, x_lanes, steps), tile, what, lanes, depths)
-    w = _read("w", use, (w_tile, w_lanes, steps), tile, what, lanes, depths)
+    row, column = "xw" if form.rows else "wx"
+    read = {
+        row: _read(row, form, ("row", rows, steps), use.items(tile)),
+        column: _read(column, form, ("column", columns, steps), use.items(tile)),
+    }
+    x, w = read["x"], read["w"]
     return MatrixCode(
         **storing(
             what,
             WIDTH,
-            lambda o: stored_at(what, o, lanes, piece, gathered_rows=gathered_rows),
+            lambda o: stored_at(what, o, lanes, piece, gathered_rows=form.rows),
             traits,
-            whole=piece == WIDTH or not gathered_rows,
+            whole=piece == WIDTH or not form.rows,
         ),
         parameters=(),
         index=index_in(what, depths, cut, use.items(tile)),
-        gathered="rows" if gathered_rows else "columns",
+        gathered="rows" if form.rows else "columns",
         lane_digits=lanes.digits,
         digits=what.digits is not None,
         split=cut.splits > 1,
@@ -168,28 +187,14 @@ def _code(
     )
 
 
-def _read(
-    name: str,
-    use: Use,
-    shape: tuple[str, int, int],
-    tile: MatrixTile,
-    what: Contraction,
-    lanes: Walk,
-    depths: Walk,
-) -> ReadCode:
-    """How the tile is read: in vectors as wide as their alignment allows, of 16 bytes at most."""
+def _read(name: str, form: Form, shape: tuple[str, int, int], items: int) -> ReadCode:
+    """How a tile is read: in vectors as wide as their alignment allows, of 16 bytes at most."""
     filled, count, steps = shape
-    width, along = use.chunk, "depth"
-    while True:
-        if name == "x":
-            aligned, along = is_aligned(what, width, lanes, depths)
-        else:
-            aligned, along = other_is_aligned(what, width, depths)
-        if aligned or width == 1:
-            break
-        width //= 2
-    storage = _STORAGE[use.itemsize]
-    units, items = count * steps // width, use.items(tile)
+    width, along = form.widths[name]
+    storage = _STORAGE[form.use.itemsize]
+    units, of_step = count * steps // width, count // width
+    linear = form.linear(name)
+    leap = steps if along == "depth" else min(steps, max(1, items // of_step))
     return ReadCode(
         name,
         storage,
@@ -203,5 +208,8 @@ def _read(
         width=width,
         units=units,
         reads=-(-units // items),
-        linear=True,
+        linear=linear,
+        bounds=form.bounded(name),
+        leap=0 if linear else leap,
+        between=0 if linear or along == "depth" else max(1, of_step // items),
     )

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from clprim.plan.cost import LAUNCH, GroupWork
+from clprim.plan.kernel import round_up
 from clprim.plan.machine import ITEMS, LINE, UNROLL
 from clprim.plan.product.local_tile import STORE
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.splits import cut_depth, without_bounds
-from clprim.plan.product.tile_reading import walked
+from clprim.plan.product.tile_reading import walked, widest
+from clprim.plan.product.walk import Walk
 from clprim.plan.strategy import Weighed
 from clprim.plan.units.known import unit_of
 from clprim.plan.units.unit import MatrixUnit
@@ -139,14 +141,86 @@ def use_of(what: Contraction, traits: DeviceTraits) -> Use | None:
     return None
 
 
+@dataclass(frozen=True)
+class Form:
+    """A contraction as units read it."""
+
+    what: Contraction  # Without bounds that no window leaves, its other operand as it is read
+    use: Use
+    lanes: Walk
+    depths: Walk
+    rows: bool  # Whether lanes are rows
+    widths: dict[str, tuple[int, str]]  # By operand: elements that are read at once, along what
+    # Where the other operand is packed first: the contraction that it was, and how it was walked
+    packs: tuple[Contraction, Walk] | None = None
+
+    def linear(self, name: str) -> bool:
+        """Whether an operand's steps of k lie evenly apart, and nothing is outside of a plane."""
+        return not self.bounded(name) and self.depths.only(name).digits == 1
+
+    def bounded(self, name: str) -> bool:
+        """Whether an operand's windows leave the plane."""
+        return name == "x" and self.what.gathered.bounds is not None
+
+    def counting(self, tile: MatrixTile) -> int:
+        """Bytes by which a work-item knows its steps of k and its reads' places of a plane."""
+        rows, columns, steps = self.use.shape(tile)
+        found = 0
+        for name, count in zip(
+            "xw", (rows, columns) if self.rows else (columns, rows), strict=True
+        ):
+            if not self.linear(name):
+                reads = -(-count * steps // (self.widths[name][0] * self.use.items(tile)))
+                # Digits, what is added to them, and what they add to places.
+                found += 16 * self.depths.digits + 4 * reads
+                found += 8 * reads if self.bounded(name) else 0
+        return found
+
+
+def form_of(what: Contraction, traits: DeviceTraits) -> Form | None:
+    """Returns how a device's units read a contraction; None where they do not compute it."""
+    what = without_bounds(what)
+    use = use_of(what, traits)
+    if use is None:
+        return None
+    lanes, depths, rows = walked(what)
+    form = Form(what, use, lanes, depths, rows, widest(what, use.chunk, lanes, depths))
+    # A matrix is read as it lies; windows' weights in vectors of steps, where many lanes want them.
+    worth = depths.digits > 1 and (what.kept or lanes.size > what.outputs)
+    return _packed(form) if worth and form.widths["w"][0] < use.chunk else form
+
+
+def _packed(form: Form) -> Form:
+    what, depths = form.what, form.depths
+    padded = round_up(depths.size, CHUNK)
+    _, middle, inner = depths.sizes
+    walk = replace(depths, steps={**depths.steps, "w": (middle * inner, inner, 1)})
+    digits = None
+    if what.digits is not None:
+        digits = what.digits[1] * what.digits[2] * padded, what.digits[2] * padded, padded
+    w = replace(
+        what.packed,
+        start=0,
+        group=what.outputs * padded,
+        output=padded,
+        digits=digits,
+        buffer="packed",
+    )
+    widths = {**form.widths, "w": (form.use.chunk, "depth")}
+    packs = what, depths
+    return replace(form, what=replace(what, packed=w), depths=walk, widths=widths, packs=packs)
+
+
 def fits_matrix(tile: MatrixTile, what: Contraction, traits: DeviceTraits) -> bool:
     """Whether a device has room for it: work-items, registers and local memory."""
-    use = use_of(what, traits)
-    return use is not None and _fits(tile, use, traits)
+    form = form_of(what, traits)
+    return form is not None and _fits(tile, form, traits)
 
 
-def _fits(tile: MatrixTile, use: Use, traits: DeviceTraits) -> bool:
+def _fits(tile: MatrixTile, form: Form, traits: DeviceTraits) -> bool:
+    use = form.use
     rows, columns, steps = use.shape(tile)
+    counting = [form.widths[name] for name in "xw" if not form.linear(name)]
     numbers = (rows, columns, steps, use.items(tile))
     paired = not use.unit.matrices or tile.columns % 2 == 0
     return (
@@ -154,9 +228,12 @@ def _fits(tile: MatrixTile, use: Use, traits: DeviceTraits) -> bool:
         and min(rows, columns, steps) >= use.chunk
         and paired
         and tile.stages > 1
+        # Who counts steps of k up reads the same ones of every stage.
+        and all(use.items(tile) * w >= steps for w, along in counting if along == "depth")
         and use.items(tile) <= traits.max_work_group_size
         and use.sums(tile) * 4 <= traits.register_bytes // 2
-        and use.registers(tile) <= 5 * traits.register_bytes // 8  # others hold addresses
+        # Others hold addresses.
+        and use.registers(tile) + form.counting(tile) <= 5 * traits.register_bytes // 8
         and use.local_bytes(tile) <= traits.local_memory
     )
 
@@ -164,13 +241,11 @@ def _fits(tile: MatrixTile, use: Use, traits: DeviceTraits) -> bool:
 @lru_cache(maxsize=32)
 def matrix_tiles(what: Contraction, traits: DeviceTraits) -> tuple[Weighed, ...]:
     """Returns the tiles of a contraction that fit, what costs least first; none without a unit."""
-    what = without_bounds(what)
-    use = use_of(what, traits)
-    if use is None:
+    form = form_of(what, traits)
+    if form is None:
         return ()
-    rows = walked(what)[2]
-    tiles = [tile for tile in _tiles(use) if _fits(tile, use, traits)]
-    weighed = [Weighed(_cost(what, use, traits, tile, rows), tile) for tile in tiles]
+    tiles = [tile for tile in _tiles(form.use) if _fits(tile, form, traits)]
+    weighed = [Weighed(_cost(form, traits, tile), tile) for tile in tiles]
     return tuple(sorted(weighed, key=lambda one: one.cost))
 
 
@@ -196,20 +271,21 @@ def _steps(use: Use) -> Iterator[int]:
         yield max(1, line // (use.unit.steps * use.itemsize))
 
 
-def _cost(
-    what: Contraction, use: Use, traits: DeviceTraits, tile: MatrixTile, gathered_rows: bool
-) -> float:
+def _cost(form: Form, traits: DeviceTraits, tile: MatrixTile) -> float:
     """Returns what a contraction takes with a tile, as `clprim.plan.cost` counts."""
+    what, use = form.what, form.use
     unit, items = use.unit, use.items(tile)
     rows, columns, steps = use.shape(tile)
     busy = busy_groups(traits)
-    cut = cut_depth(what, (rows, columns), steps, busy, gathered_rows=gathered_rows)
+    cut = cut_depth(what, (rows, columns), steps, busy, gathered_rows=form.rows)
     products = tile.rows * tile.columns * unit.rows * unit.columns * max(1, use.parts)
     multiplied = products * unit.steps * unit.itemsize / (2 * unit.items * RATE)
-    # Bytes that a work-item reads of local memory, each an instruction's time, and that it copies.
+    # Bytes that a work-item reads of local memory, each an instruction's time, and that it copies,
+    # for which a vector takes as long as one of its elements.
     lines = tile.rows * unit.rows + tile.columns * unit.columns
     read = lines * unit.steps * use.itemsize / unit.items
-    copied = (rows + columns) * steps * use.itemsize / items
+    sides = zip("xw", (rows, columns) if form.rows else (columns, rows), strict=True)
+    copied = sum(count * CHUNK / form.widths[name][0] for name, count in sides) * steps / items
     work = GroupWork(
         cut.lane_tiles * cut.output_tiles * what.groups * cut.splits,
         items,

@@ -140,9 +140,9 @@ def numbers_of(what: Contraction, lanes: Walk, depths: Walk, cut: Cut) -> dict[s
     return numbers
 
 
-def output_steps(code: TileCode, name: str) -> list[str]:
+def output_steps(name: str, *, digits: bool) -> list[str]:
     """Returns names of the numbers that tell where outputs lie."""
-    if code.digits:
+    if digits:
         return [f"{name}_output_{d}" for d in range(3)]
     return [f"{name}_group", f"{name}_output"]
 
@@ -153,7 +153,7 @@ def output_wanted(code: TileCode, *, split: bool, stores: bool) -> list[str]:
     if stores:
         digits = range(3 - code.lane_digits, 3)
         for o in code.outputs:
-            wanted += [f"{o.name}_start", *output_steps(code, o.name)]
+            wanted += [f"{o.name}_start", *output_steps(o.name, digits=code.digits)]
             wanted += [f"{o.name}_lane_{d}" for d in digits if o.moves]
     return wanted
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, round_up
-from clprim.plan.machine import GROUP, UNROLL
+from clprim.plan.machine import GROUP
 from clprim.plan.parameters import Arguments
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.splits import TileCode, output_steps
@@ -60,7 +60,7 @@ class PanelCode(KernelCode):
 
     w: OperandCode
     tile: int
-    run: int  # Steps of k that a work-item packs
+    run: int  # Steps of k that a work-item packs; they divide those of the panels
     depth_digits: int  # How many digits a step of k has
     digits: bool  # Whether outputs are numbers of three digits
 
@@ -68,42 +68,32 @@ class PanelCode(KernelCode):
 def pack_panels(
     what: Contraction,
     depths: Walk,
-    code: SubGroupsCode,
     numbers: dict[str, int],
-    elements: int,
+    code: PanelCode,
     traits: DeviceTraits,
 ) -> KernelPlan:
     """Plans the kernel that packs the other operand, once for all calls."""
     w = what.packed
-    operand = OperandCode.of("w", w.dtype, what.value, 0)
-    run, items = min(2 * UNROLL, code.lanes), min(GROUP, traits.max_work_group_size)
     found = Arguments(code.index)
-    found.memory(operand.storage, "w_memory", w.buffer)
-    found.memory(code.value, "packed", read_only=False)
-    digits = range(3 - code.depth_digits, 3)
+    found.memory(code.w.storage, "w_memory", w.buffer)
+    found.memory(code.w.value, "packed", read_only=False)
+    digits = range(3 - depths.digits, 3)
     wanted = ["outputs", "groups", "output_tiles", "depth", "depth_padded", "w_start"]
-    wanted += output_steps(code, "w")
+    wanted += output_steps("w", digits=code.digits)
     wanted += ["output_1", "output_2"] if code.digits else []
     wanted += [f"w_depth_{d}" for d in digits]
     wanted += [f"depth_{d}" for d in digits[1:]]
     found.numbers(**{name: numbers[name] for name in wanted})
+    elements = what.groups * numbers["depth_padded"] * numbers["output_tiles"] * code.tile
+    items = min(GROUP, traits.max_work_group_size)
     return KernelPlan(
         "product/sub_groups_pack",
-        PanelCode(
-            name=f"{what.name}_pack",
-            parameters=tuple(found.parameters),
-            index=code.index,
-            doubles=operand.value == "double" or operand.storage == "double",
-            w=operand,
-            tile=code.other_vectors * code.lanes,
-            run=run,
-            depth_digits=code.depth_digits,
-            digits=code.digits,
-        ),
+        replace(code, parameters=tuple(found.parameters)),
         tuple(found.arguments),
-        (round_up(elements // run, items),),
+        (round_up(elements // code.run, items),),
         (items,),
-        what.groups * depths.size * what.outputs * w.dtype.itemsize + elements * 4,
+        what.groups * depths.size * what.outputs * w.dtype.itemsize
+        + elements * what.value.itemsize,
         0,
         once=True,
     )

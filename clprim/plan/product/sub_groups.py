@@ -21,7 +21,7 @@ from clprim.plan.kernel import (
     Plan,
     round_up,
 )
-from clprim.plan.machine import GROUP, ITEMS
+from clprim.plan.machine import GROUP, ITEMS, UNROLL
 from clprim.plan.parameters import Arguments
 from clprim.plan.product.local_tile import most_sums
 from clprim.plan.product.pixels import piece_of
@@ -36,7 +36,7 @@ from clprim.plan.product.splits import (
     with_finish,
     without_bounds,
 )
-from clprim.plan.product.sub_group_code import SubGroupsCode, pack_panels
+from clprim.plan.product.sub_group_code import PanelCode, SubGroupsCode, pack_panels
 from clprim.plan.product.walk import Walk, depths_of, lanes_of
 from clprim.plan.store import add_store, storing
 from clprim.plan.strides import REACH
@@ -224,15 +224,23 @@ def plan_sub_groups(
         moved_bytes(what) + cut.partial(what.groups) * what.value.itemsize,
         2 * what.groups * form.lanes.size * what.outputs * form.depths.size,
     )
-    elements = what.groups * numbers["depth_padded"] * cut.output_tiles * _outputs(code)
-    panels = pack_panels(what, form.depths, code, numbers, elements, traits)
+    tile_of_w = code.other_vectors * code.lanes
+    operand = OperandCode.of("w", what.packed.dtype, what.value, 0)
+    panel = PanelCode(
+        name=f"{what.name}_pack",
+        parameters=(),
+        index=code.index,
+        doubles="double" in (operand.value, operand.storage),
+        w=operand,
+        tile=tile_of_w,
+        run=min(2 * UNROLL, code.lanes),
+        depth_digits=code.depth_digits,
+        digits=code.digits,
+    )
+    elements = what.groups * numbers["depth_padded"] * cut.output_tiles * tile_of_w
+    panels = pack_panels(what, form.depths, numbers, panel, traits)
     plan = with_finish(what, main, numbers, cut, traits, (panels,))
     return replace(plan, workspace={**plan.workspace, "packed": (elements, what.value)})
-
-
-def _outputs(code: SubGroupsCode) -> int:
-    """Outputs of a tile."""
-    return code.other_vectors * code.lanes
 
 
 def _code(form: _Form, tile: SubGroupTile, cut: Cut, traits: DeviceTraits) -> SubGroupsCode:
@@ -301,12 +309,8 @@ def _numbers(form: _Form, tile: SubGroupTile, cut: Cut, code: SubGroupsCode) -> 
     ):
         numbers[f"x_{name}"] *= itemsize
     numbers["depth_padded"] = round_up(form.depths.size, tile.lanes)
-    _, depth_1, depth_2 = (numbers[f"depth_{d}"] for d in range(3))
-    numbers["advance_2"] = tile.lanes % depth_2
-    numbers["advance_1"] = tile.lanes // depth_2 % depth_1
-    numbers["advance_0"] = tile.lanes // depth_2 // depth_1
-    if code.depth_digits == 2:
-        numbers["advance_1"] = tile.lanes // depth_2
+    steps = form.depths.taken_apart(tile.lanes)
+    numbers |= {f"advance_{d}": step for d, step in enumerate(steps)}
     return numbers
 
 

@@ -37,6 +37,10 @@ class ReadCode(OperandCode):
     reads: int = 1
     linear: bool = False  # Whether all steps of k lie equally far apart
     bounds: bool = False  # Whether its windows leave the plane
+    # Where a work-item counts its steps of k up by itself: by how many after each read, or after
+    # each of so many reads in ``between``; 0 of them: after all reads of a tile
+    leap: int = 0
+    between: int = 0
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,24 @@ def other_is_aligned(what: Contraction, width: int, depths: Walk) -> tuple[bool,
     return aligned and w.start % width == 0, along
 
 
+def widest(what: Contraction, most: int, lanes: Walk, depths: Walk) -> dict[str, tuple[int, str]]:
+    """Returns by operand the elements that are read at once, ``most`` or fewer, along what."""
+    found = {}
+    for name in "xw":
+        width = most
+        while True:
+            aligned, along = (
+                is_aligned(what, width, lanes, depths)
+                if name == "x"
+                else other_is_aligned(what, width, depths)
+            )
+            if aligned or width == 1:
+                break
+            width //= 2
+        found[name] = width, along
+    return found
+
+
 def parameters_of(
     what: Contraction, code: ReadingCode, numbers: dict[str, int]
 ) -> tuple[tuple[Parameter, ...], tuple[Argument, ...]]:
@@ -121,7 +143,7 @@ def _wanted(code: ReadingCode) -> Sequence[str]:
     wanted = [*_SIZES, *(f"lane_{d}" for d in digits[1:])]
     if code.digits:
         wanted += ["output_1", "output_2"]
-    wanted += [*_MAIN, *output_steps(code, "w"), *(f"x_lane_{d}" for d in digits)]
+    wanted += [*_MAIN, *output_steps("w", digits=code.digits), *(f"x_lane_{d}" for d in digits)]
     depth_digits = range(3 - code.depth_digits, 3)
     places = [o.name for o in (code.x, code.w) if not o.linear]
     wanted += [f"{o.name}_step" for o in (code.x, code.w) if o.linear]
@@ -132,4 +154,7 @@ def _wanted(code: ReadingCode) -> Sequence[str]:
     if places:
         wanted += [f"depth_{d}" for d in depth_digits[1:]]
         wanted += [f"{name}_depth_{d}" for name in places for d in depth_digits]
+    if code.depth_digits > 1:
+        counting = [o.name for o in (code.x, code.w) if o.leap]
+        wanted += [f"{name}_leap_{d}" for name in counting for d in depth_digits]
     return wanted + output_wanted(code, split=code.split, stores=not code.split)

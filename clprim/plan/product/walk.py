@@ -69,6 +69,15 @@ class Walk:
         steps = {n: (padded[0][1][n], padded[1][1][n], padded[2][1][n]) for n in self.steps}
         return Walk(sizes, steps)
 
+    def taken_apart(self, number: int) -> Digits:
+        """Returns the digits of a number; the first one that counts takes whatever is left."""
+        found = [0, 0, 0]
+        first = 3 - self.digits
+        for d in range(2, first, -1):
+            number, found[d] = divmod(number, max(1, self.sizes[d]))
+        found[first] = number
+        return found[0], found[1], found[2]
+
     def reach(self, name: str) -> tuple[int, int]:
         """Returns the least and the most that the digits add to a place."""
         ends = [step * (size - 1) for step, size in zip(self.steps[name], self.sizes, strict=True)]

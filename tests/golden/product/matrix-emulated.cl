@@ -172,7 +172,8 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(
             const int number = item + n * 64;
             const int k = number % 4 * 4, lane_at = number / 4;
             const place_t place = x_places[n] + begin * x_step;
-            const int inside = begin + k < end;
+            // No branch: what is outside reads the first element there is, and takes 0 instead.
+            const int inside = (begin + k < end);
             copy_8((__local uint2 *)(row_tile(0) + row_place(lane_at, k)), (__global const uint2 *)(x_memory + (inside ? place : 0)), inside);
         }
         #pragma unroll
@@ -180,7 +181,8 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(
             const int number = item + n * 64;
             const int k = number % 4 * 4, lane_at = number / 4;
             const place_t place = w_places[n] + begin * w_step;
-            const int inside = begin + k < end;
+            // No branch: what is outside reads the first element there is, and takes 0 instead.
+            const int inside = (begin + k < end);
             copy_8((__local uint2 *)(column_tile(0) + column_place(lane_at, k)), (__global const uint2 *)(w_memory + (inside ? place : 0)), inside);
         }
     }
@@ -198,7 +200,8 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(
                 const int number = item + n * 64;
                 const int k = number % 4 * 4, lane_at = number / 4;
                 const place_t place = x_places[n] + next * x_step;
-                const int inside = next + k < end;
+                // No branch: what is outside reads the first element there is, and takes 0 instead.
+                const int inside = (next + k < end);
                 copy_8((__local uint2 *)(row_tile(filled) + row_place(lane_at, k)), (__global const uint2 *)(x_memory + (inside ? place : 0)), inside);
             }
             #pragma unroll
@@ -206,7 +209,8 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(
                 const int number = item + n * 64;
                 const int k = number % 4 * 4, lane_at = number / 4;
                 const place_t place = w_places[n] + next * w_step;
-                const int inside = next + k < end;
+                // No branch: what is outside reads the first element there is, and takes 0 instead.
+                const int inside = (next + k < end);
                 copy_8((__local uint2 *)(column_tile(filled) + column_place(lane_at, k)), (__global const uint2 *)(w_memory + (inside ? place : 0)), inside);
             }
         }

@@ -273,8 +273,9 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void matmul(
                         const index_t x_at = x_start + group * x_group + digit_2 * x_lane_2;
                         const index_t w_at = w_start + group * w_group + last * w_output;
                         again[c] = 0;
-                        for (index_t k = begin; k < end; ++k)
+                        for (index_t k = begin; k < end; ++k) {
                             again[c] += as_float(x_memory[x_at + k * x_step]) * as_float(w_memory[w_at + k * w_step]);
+                        }
                     }
                     values = vload4(0, again);
                 }

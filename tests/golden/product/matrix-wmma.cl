@@ -147,17 +147,15 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(
     if (begin < end) {
         #pragma unroll
         for (int n = 0; n < 1; ++n) {
-            const int unit = item + n * 64;
-            const int k = unit % 4 * 8;
-            const int lane = unit / 4;
+            const int number = item + n * 64;
+            const int k = number % 4 * 8, lane_at = number / 4;
             const place_t place = x_places[n] + begin * x_step;
             x_next[n] = *(__global const ushort8 *)(x_memory + place);
         }
         #pragma unroll
         for (int n = 0; n < 2; ++n) {
-            const int unit = item + n * 64;
-            const int k = unit / 4;
-            const int lane = unit % 4 * 8;
+            const int number = item + n * 64;
+            const int k = number / 4, lane_at = number % 4 * 8;
             const place_t place = w_places[n] + begin * w_step;
             w_next[n] = *(__global const ushort8 *)(w_memory + place);
         }
@@ -181,17 +179,15 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(
         if (next < end) {
             #pragma unroll
             for (int n = 0; n < 1; ++n) {
-                const int unit = item + n * 64;
-                const int k = unit % 4 * 8;
-                const int lane = unit / 4;
+                const int number = item + n * 64;
+                const int k = number % 4 * 8, lane_at = number / 4;
                 const place_t place = x_places[n] + next * x_step;
                 x_next[n] = *(__global const ushort8 *)(x_memory + place);
             }
             #pragma unroll
             for (int n = 0; n < 2; ++n) {
-                const int unit = item + n * 64;
-                const int k = unit / 4;
-                const int lane = unit % 4 * 8;
+                const int number = item + n * 64;
+                const int k = number / 4, lane_at = number % 4 * 8;
                 const place_t place = w_places[n] + next * w_step;
                 w_next[n] = *(__global const ushort8 *)(w_memory + place);
             }

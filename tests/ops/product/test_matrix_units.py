@@ -12,34 +12,15 @@ from support import BFLOAT16, Guard, equal, numbers, same_bits
 
 import clprim as cp
 from clprim import ops
-from clprim.call.signature import Calls
 from clprim.errors import DefinitionError
-from clprim.plan.product import matrix_tile, splits, tile_reading
+from clprim.plan.product import splits, tile_reading
 from clprim.plan.product.dense import dense_product
 from clprim.plan.product.family import GPU, PRODUCTS
-from clprim.plan.product.matrix_tile import MatrixTile
 from clprim.plan.units.known import UNITS
 
 MMA, TF32 = "mma.sync/m16n8k16/float16/32", "mma.sync/m16n8k8/tf32/32"
 BFLOAT16_MMA = "mma.sync/m16n8k16/bfloat16/32"
 DTYPE = {"float16": np.float16, "bfloat16": BFLOAT16, "int8": np.int8, "uint8": np.uint8}
-
-
-@pytest.fixture
-def units(device, monkeypatch):
-    """Gives the device emulated units of some names, and one small tile."""
-
-    def use(*names, tile=(2, 1, 1, 2, 2, 3), **traits):
-        emulated = tuple(f"emulated/{name}" for name in names)
-        planned = dataclasses.replace(device.traits, matrix_units=emulated, **traits)
-        monkeypatch.setitem(device.__dict__, "traits", planned)
-        monkeypatch.setattr(matrix_tile, "_tiles", lambda _: (MatrixTile(*tile),))
-        matrix_tile.matrix_tiles.cache_clear()
-        Calls.forget()
-
-    yield use
-    matrix_tile.matrix_tiles.cache_clear()
-    Calls.forget()
 
 
 def matmul(a, b, **options):

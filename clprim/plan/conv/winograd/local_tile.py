@@ -17,6 +17,7 @@ from clprim.plan.conv.winograd.tile import LEAST_GAIN, Tiling, admitted, tiling_
 from clprim.plan.cost import ISSUED, LAUNCH, GroupWork
 from clprim.plan.kernel import power_of_two, round_up
 from clprim.plan.product.local_tile import LOCAL_BYTES, WIDE, most_sums
+from clprim.plan.product.matrix import cost_of_units
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.sub_groups import suits_sub_groups
 from clprim.plan.product.tiles import cost_of_tiles
@@ -112,7 +113,8 @@ def suits_local(problem: Contraction, traits: DeviceTraits) -> bool:
 def pays_local(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTile) -> bool:
     """Whether a tile promises enough beside sums of products."""
     cost = _cost(tiling_of(problem, tile.outputs), traits, tile)
-    return cost_of_tiles(problem, traits) / cost > LEAST_GAIN
+    sums = min(cost_of_tiles(problem, traits), cost_of_units(problem, traits))
+    return sums / cost > LEAST_GAIN
 
 
 def _admitted(problem: Contraction) -> list[Tiling]:
