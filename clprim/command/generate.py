@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0, help="of the draws (0)")
     add("--stop", action="append", default=[], metavar="TEXT", help="ends the text")
     add("--context", type=read_positive, help="tokens there is room for (4096, or the model's)")
+    add("--draft", help="what guesses tokens: lookup, or the file of a small model")
     add("--chat", action="store_true", help="put the prompt into the model's template of chats")
 
 
@@ -35,6 +36,8 @@ def generate(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     with waiting("loading"):
         model = llm.load(args.model, context=args.context)
+        lookup = args.draft in (None, "lookup")
+        draft = args.draft if lookup else llm.load(args.draft, context=args.context)
     loaded = time.perf_counter() - started
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
     found = model.generate(
@@ -47,6 +50,7 @@ def generate(args: argparse.Namespace) -> int:
         repetition_penalty=args.repetition_penalty,
         seed=args.seed,
         stop=args.stop,
+        draft=draft,
     )
     if not args.chat:
         print(prompt, end="", flush=True)

@@ -48,6 +48,8 @@ class Text:
     """
 
     def __init__(self, asked: Generation) -> None:
+        if asked.draft is not None:
+            raise DefinitionError("Batch: draft= is for a text alone")
         self.prompt, self.count = asked.prompt, asked.count
         self.sampling = asked.sampling
         self.prompt_tokens, self.tokens = len(self.prompt), list[int]()

@@ -18,7 +18,8 @@ from clprim.llm.architectures import sizes_of
 from clprim.llm.chat import chat_text
 from clprim.llm.gguf import read_gguf
 from clprim.llm.network import Network
-from clprim.llm.sampling import Rule, Sampling, choose
+from clprim.llm.sampling import GREEDY, Rule, Sampling, choose
+from clprim.llm.speculation import ROWS, Drafts, Lookup, checked
 from clprim.llm.tokenizer import Pieces, tokenizer_of
 from clprim.ops.shared.checks import is_array
 from clprim.ops.shared.dims import whole
@@ -72,7 +73,12 @@ class Model:
         def scores(ids: Any, place: Any, keys: Any, values: Any) -> Any:
             return network.logits(network.hidden(ids, place, keys, values))
 
-        self._token, self._scores = jit(token, launches=launches), jit(scores, launches=launches)
+        def likeliest(ids: Any, place: Any, keys: Any, values: Any) -> Any:
+            return ops.argmax(scores(ids, place, keys, values), 1)
+
+        self._token, self._scores, self._likeliest = (
+            jit(each, launches=launches) for each in (token, scores, likeliest)
+        )
 
     def __repr__(self) -> str:
         return f"<clprim.llm.Model {self.network.sizes.name} on {self.device.name}>"
@@ -124,7 +130,7 @@ class Model:
         if flat.ndim != 1:
             raise ShapeError(f"logits: ids have shape {given.shape}, expected (L,) or (1, L)")
         numbers = self._checked("logits", flat.tolist(), 0)
-        with on(self.device), self._cache("float32") as cache:
+        with on(self.device), self.cache("float32") as cache:
             out = empty((len(numbers), self.network.vocabulary), "float32")
             for at, count, tile in tiles(numbers):
                 found = self._scores(asarray(tile), one_of(at), cache.keys, cache.values)
@@ -145,6 +151,7 @@ class Model:
         frequency_penalty: float = 0.0,
         seed: int = 0,
         stop: str | Sequence[str] = (),
+        draft: str | Model | None = None,
     ) -> Generation:
         """Continues a text; yields pieces of it as they come.
 
@@ -163,6 +170,9 @@ class Model:
             frequency_penalty: Likewise, for each time.
             seed: Of the draws: the same one gives the same text on the same device.
             stop: Texts that end it, which are not given out.
+            draft: What guesses tokens that are then computed at once: ``"lookup"``, what followed
+                the last tokens where they were before, or a small model of the same tokens. The
+                text is the same, of the greatest scores alone.
 
         Returns:
             An iterator of strings that knows its tokens and times; see `Generation`.
@@ -180,7 +190,22 @@ class Model:
         texts = tuple(stop) if isinstance(stop, Iterable) and not isinstance(stop, str) else (stop,)
         if not all(isinstance(text, str) and text for text in texts):
             raise DTypeError(f"generate: stop={quoted(stop)}: expected strings")
-        return Generation(self, numbers, count, sampling, texts)
+        if draft is not None:
+            self._check_draft(draft, sampling, len(numbers) + count)
+        return Generation(self, numbers, count, sampling, texts, draft)
+
+    def _check_draft(self, draft: Any, sampling: Sampling, most: int) -> None:
+        if draft != "lookup" and not isinstance(draft, Model):
+            raise DTypeError(f"generate: draft={quoted(draft)}: expected 'lookup' or a model")
+        if not sampling.rule.plain:
+            raise DefinitionError("generate: draft= needs temperature=0 and no penalties")
+        if isinstance(draft, Model):
+            if draft.tokenizer.pieces != self.tokenizer.pieces:
+                raise DefinitionError(f"generate: draft={draft} has other tokens")
+            if most > draft.context:
+                raise ShapeError(
+                    f"generate: {most} tokens are more than the draft's context of {draft.context}"
+                )
 
     def explain(self) -> str:
         """Returns what the model is, where its memory goes and what a token launches."""
@@ -189,7 +214,7 @@ class Model:
         for name, nbytes in self._formats:
             by_format.setdefault(name, []).append(nbytes)
         rows = [(n, len(each), f"{sum(each) / 1e6:.1f}") for n, each in sorted(by_format.items())]
-        with on(self.device), self._cache() as cache:
+        with on(self.device), self.cache() as cache:
             text = self._token.explain(*self._arguments([0], cache))
             room = (cache.keys.nbytes + cache.values.nbytes) / 1e6
         return (
@@ -219,6 +244,27 @@ class Model:
         ids, *_ = self._token(*given, rule, told)
         return ids
 
+    def likeliest(self, ids: Sequence[int], place: int, keys: Array, values: Array) -> list[int]:
+        """Returns the token of the greatest score behind each of some tokens.
+
+        Args:
+            ids: Tokens; of more than `ROWS` has, only what comes behind all of them is returned.
+            place: Of the first one.
+            keys: A cache's memory.
+            values: Likewise.
+        """
+        with on(self.device):
+            if len(ids) > ROWS[-1]:
+                told = GREEDY.arrays(1, [], self.network.vocabulary)
+                for at, count, tile in tiles(ids):
+                    piece = place + at, count, tile
+                    last = self.prefill(piece, 0, keys, values, GREEDY.rule, told)
+                return [int(last.get()[0])]
+            rows = np.zeros(next(n for n in ROWS if n >= len(ids)), np.int32)
+            rows[: len(ids)] = ids
+            found = self._likeliest(asarray(rows), one_of(place), keys, values)
+            return [int(n) for n in found.get()[: len(ids)]]
+
     def new_cache(self, texts: int = 1, dtype: str = "float16") -> ops.KeyValueCache:
         """Returns memory for the keys and values of some texts, and of what fills a tile up."""
         s = self.network.sizes
@@ -227,17 +273,9 @@ class Model:
 
     def _arguments(self, ids: Sequence[int], cache: Any) -> tuple[Any, ...]:
         """What a step of the greatest scores is called with."""
-        rule = Sampling(0.0, 0, 1.0, 0.0, (1.0, 0.0, 0.0), 0)
-        told = rule.arrays(1, [], self.network.vocabulary)
-        given = (
-            asarray(np.array(ids, np.int32)),
-            one_of(0),
-            None,
-            one_of(0),
-            cache.keys,
-            cache.values,
-        )
-        return *given, rule.rule, told
+        told = GREEDY.arrays(1, [], self.network.vocabulary)
+        given = asarray(np.array(ids, np.int32)), one_of(0), None, one_of(0)
+        return *given, cache.keys, cache.values, GREEDY.rule, told
 
     def _checked(self, what: str, ids: Any, more: int) -> list[int]:
         """Returns tokens, of which there is room for as many more."""
@@ -256,8 +294,8 @@ class Model:
         return numbers
 
     @contextmanager
-    def _cache(self, dtype: str = "float16") -> Iterator[Any]:
-        """Memory for the keys and values of one text; scores alone are as exact as can be."""
+    def cache(self, dtype: str = "float16") -> Iterator[Any]:
+        """Memory for one text, which is another's later; scores alone are as exact as can be."""
         found = self._spare.pop(dtype, None) or self.new_cache(1, dtype)
         try:
             yield found
@@ -276,12 +314,18 @@ class Generation(Iterator[str]):
     """
 
     def __init__(
-        self, model: Model, prompt: list[int], count: int, sampling: Sampling, stop: Sequence[str]
+        self,
+        model: Model,
+        prompt: list[int],
+        count: int,
+        sampling: Sampling,
+        stop: Sequence[str],
+        draft: str | Model | None = None,
     ) -> None:
         self.prompt_tokens, self.tokens = len(prompt), list[int]()
         self.prefill_seconds = self.seconds = 0.0
         self.model, self.prompt, self.count = model, prompt, count
-        self.sampling, self.stop = sampling, stop
+        self.sampling, self.stop, self.draft = sampling, stop, draft
         self._pieces = self._texts()
 
     def __next__(self) -> str:
@@ -308,28 +352,56 @@ class Generation(Iterator[str]):
         """Yields tokens up to one that ends a text."""
         if not self.count:
             return
-        model, rule = self.model, self.sampling.rule
-        started = time.perf_counter()
-        with model._cache() as cache:
-            memory = cache.keys, cache.values
-            with on(model.device):
-                vocabulary = model.network.vocabulary
-                told = self.sampling.arrays(self.count, self.prompt, vocabulary)
-                for piece in tiles(self.prompt):
-                    ids = model.prefill(piece, self.prompt_tokens, *memory, rule, told)
-                place, nth = one_of(self.prompt_tokens), one_of(1)
-                token = int(ids.get()[0])
-            self.prefill_seconds = time.perf_counter() - started
-            while token not in model.tokenizer.ends:
+        with self.model.cache() as cache:
+            numbers = self._chosen(cache.keys, cache.values)
+            started = time.perf_counter()
+            for token in numbers:
+                spent = time.perf_counter() - started
+                if self.tokens:
+                    self.seconds += spent
+                else:
+                    self.prefill_seconds = spent
+                if token in self.model.tokenizer.ends:
+                    return
                 self.tokens.append(token)
                 yield token
                 if len(self.tokens) == self.count:
                     return
                 started = time.perf_counter()
-                with on(model.device):
-                    ids, place, nth = model._token(ids, place, None, nth, *memory, rule, told)
-                    token = int(ids.get()[0])
-                self.seconds += time.perf_counter() - started
+
+    def _chosen(self, keys: Array, values: Array) -> Iterator[int]:
+        """Yields tokens without an end."""
+        model, rule = self.model, self.sampling.rule
+        with on(model.device):
+            told = self.sampling.arrays(self.count, self.prompt, model.network.vocabulary)
+            for piece in tiles(self.prompt):
+                ids = model.prefill(piece, self.prompt_tokens, keys, values, rule, told)
+            place, nth = one_of(self.prompt_tokens), one_of(1)
+            token = int(ids.get()[0])
+        yield token
+        if self.draft is not None:
+            yield from self._guessed(token, keys, values)
+        while True:
+            with on(model.device):
+                ids, place, nth = model._token(ids, place, None, nth, keys, values, rule, told)
+                token = int(ids.get()[0])
+            yield token
+
+    def _guessed(self, token: int, keys: Array, values: Array) -> Iterator[int]:
+        """Likewise after the first one, several of which are computed at once."""
+        text = [*self.prompt, token]
+        draft = self.draft
+        with draft.cache() if isinstance(draft, Model) else nullcontext() as cache:
+            guesser = Drafts(draft, cache.keys, cache.values) if cache else Lookup()
+            rows = 2
+            while True:
+                guesses = guesser.guess(text, min(rows, self.count - len(self.tokens)) - 1)
+                found = checked(self.model, text, guesses, keys, values)
+                # After wrong guesses fewer are made: they take time as well.
+                if guesses:
+                    rows = min(2 * rows, ROWS[-1]) if len(found) > len(guesses) else 2
+                text += found
+                yield from found
 
 
 def one_of(number: int) -> Array:

@@ -95,6 +95,9 @@ def _number(label: str, value: Any, least: float, most: float) -> float:
     return found
 
 
+#: The token of the greatest score.
+GREEDY = Sampling(0.0, 0, 1.0, 0.0, (1.0, 0.0, 0.0), 0)
+
 _penalise = Pointwise(
     """
     float s = x0, less = s > 0 ? s / at_x2(3) : s * at_x2(3);
