@@ -106,6 +106,7 @@ _TELLING = re.compile(r"\b(?:for|while|do|goto|at_[xw]\d+)\b")
 _OWN = re.compile(r"^ *(?:const )?\w+ (x\d+|coord_\d+) = [^;]*\bi\b", re.MULTILINE)
 
 
+@lru_cache(maxsize=1024)
 def apart(source: str) -> str:
     """Returns a kernel whose work-items share no vectors where their ways may part."""
     if _ONE_ITEM in source:

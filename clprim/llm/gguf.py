@@ -162,7 +162,10 @@ def _number(metadata: Mapping[str, Any], key: str, default: int) -> int:
 def _opened(path: Path) -> GGUF:
     try:
         data = np.memmap(path, np.uint8, "r")
-    except (OSError, ValueError) as error:  # a file without bytes cannot be mapped
+    except OSError as error:
+        why = error.strerror.lower() if error.strerror else "it cannot be read"
+        raise DefinitionError(f"read_gguf: {path}: {why}") from error
+    except ValueError as error:  # a file without bytes cannot be mapped
         raise DefinitionError(f"read_gguf: {path}: {error}") from error
     try:
         return _Reader(data).file()
@@ -257,15 +260,15 @@ class _Reader:
     def strings(self, count: int) -> list[str]:
         """Returns the next strings; vocabularies have hundreds of thousands."""
         found, at, data = [], self.at, memoryview(self.data.data)
-        length = struct.Struct(self.order + "Q")
+        unpack, end = struct.Struct(self.order + "Q").unpack_from, len(data)
         for _ in range(count):
-            if at + 8 > len(data):
+            if at + 8 > end:
                 raise DefinitionError("a string begins behind the end")
-            (size,) = length.unpack_from(data, at)
-            at += 8 + size
-            if at > len(data):
+            (size,) = unpack(data, at)
+            begin, at = at + 8, at + 8 + size
+            if at > end:
                 raise DefinitionError(f"a string of {size:,} bytes ends behind the end")
-            found.append(bytes(data[at - size : at]).decode(errors="surrogateescape"))
+            found.append(str(data[begin:at], "utf-8", "surrogateescape"))
         self.at = at
         return found
 

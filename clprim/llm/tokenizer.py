@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.llm.pretokens import splitter
 
@@ -43,21 +45,16 @@ class Tokenizer(ABC):
 
     def __init__(self, metadata: Mapping[str, Any]) -> None:
         self.metadata = metadata
-        self.pieces = [str(piece) for piece in self._listed("tokens")]
-        types = self._listed("token_type", [_NORMAL] * len(self.pieces))
-        self.types = [int(each) for each in types]
+        self.pieces = [*map(str, self._listed("tokens"))]
+        self.types = [*map(int, self._listed("token_type", [_NORMAL] * len(self.pieces)))]
         if len(self.types) != len(self.pieces):
             raise _uneven("types", self.types, self.pieces)
-        self.ids: dict[str, int] = {}
-        for number, piece in enumerate(self.pieces):
-            self.ids.setdefault(piece, number)
+        # Of equal pieces the first one's number is the last that is put.
+        self.ids = dict(zip(self.pieces[::-1], range(len(self.pieces))[::-1], strict=True))
         self.bos, self.unknown = self._number("bos"), self._number("unknown")
         ends = {self._number("eos"), self._number("eot")} | {self.ids.get(name) for name in _ENDS}
         self.ends = frozenset(n for n in ends if n is not None)
-        self._specials = self._texts(_CONTROL)
-        self._special = _either(self._specials)
-        self._users = self._texts(_USER)
-        self._user = _either(self._users)
+        self._specials, self._users = self._texts(_CONTROL), self._texts(_USER)
 
     def _found(self, name: str, default: Any = None) -> Any:
         return self.metadata.get(_PREFIX + name, default)
@@ -66,7 +63,7 @@ class Tokenizer(ABC):
         found = self._found(name, default)
         if found is None or isinstance(found, str) or not hasattr(found, "__len__"):
             raise DefinitionError(f"tokenizer: the file has no list {_PREFIX}{name}")
-        return list(found)
+        return found.tolist() if isinstance(found, np.ndarray) else found
 
     def _number(self, name: str) -> int | None:
         found = self._found(f"{name}_token_id")
@@ -74,8 +71,8 @@ class Tokenizer(ABC):
 
     def _texts(self, kind: int) -> dict[str, int]:
         """The tokens of a type that stand for themselves in a text."""
-        pairs = enumerate(zip(self.pieces, self.types, strict=True))
-        return {piece.replace(_SPACE, " "): n for n, (piece, each) in pairs if each == kind}
+        numbers = (n for n, each in enumerate(self.types) if each == kind)
+        return {self.pieces[n].replace(_SPACE, " "): n for n in numbers}
 
     def encode(self, text: str, *, special: bool = False, bos: bool | None = None) -> list[int]:
         """Returns the tokens of a text.
@@ -94,7 +91,7 @@ class Tokenizer(ABC):
         if self.bos is not None and (self.begins if bos is None else bos):
             found.append(self.bos)
         first = True
-        for part, known in _parted(text, self._special if special else None):
+        for part, known in _parted(text, self._specials if special else ()):
             if known:
                 found.append(self._specials[part])
             elif part:
@@ -206,16 +203,11 @@ def _uneven(what: str, found: Sequence[Any], pieces: Sequence[str]) -> Definitio
     )
 
 
-def _either(texts: Iterable[str]) -> re.Pattern[str] | None:
-    """What finds one of some texts, the longest first."""
-    found = sorted(filter(None, texts), key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, found))) if found else None
-
-
-def _parted(text: str, pattern: re.Pattern[str] | None) -> Iterator[tuple[str, bool]]:
-    """Yields what a pattern finds, and what is between."""
+def _parted(text: str, wanted: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Yields which of some texts are in another one, the longest first, and what is between."""
+    there = sorted((each for each in wanted if each and each in text), key=len, reverse=True)
     at = 0
-    for match in pattern.finditer(text) if pattern else ():
+    for match in re.finditer("|".join(map(re.escape, there)), text) if there else ():
         yield text[at : match.start()], False
         yield match[0], True
         at = match.end()
@@ -229,13 +221,15 @@ class ScoredPieces(Tokenizer):
 
     def __init__(self, metadata: Mapping[str, Any]) -> None:
         super().__init__(metadata)
-        self.scores = [float(each) for each in self._listed("scores")]
+        self.scores = [*map(float, self._listed("scores"))]
         if len(self.scores) != len(self.pieces):
             raise _uneven("scores", self.scores, self.pieces)
-        pairs = [*zip(self.pieces, self.types, strict=True)]
-        self._joined = {p: self.ids[p] for p, kind in pairs if kind in (_NORMAL, _UNUSED)}
-        codes = {p: n for n, p in enumerate(self.pieces) if self.types[n] == _BYTE}
-        self._bytes = [codes.get(f"<0x{n:02X}>", self.unknown) for n in range(256)]
+        codes = (self._of_kind(f"<0x{n:02X}>", _BYTE) for n in range(256))
+        self._bytes = [self.unknown if code is None else code for code in codes]
+
+    def _of_kind(self, piece: str, *kinds: int) -> int | None:
+        number = self.ids.get(piece)
+        return number if number is not None and self.types[number] in kinds else None
 
     @property
     def leading(self) -> bool:
@@ -244,12 +238,12 @@ class ScoredPieces(Tokenizer):
 
     def _encoded(self, text: str, first: bool) -> list[int]:
         found: list[int] = []
-        for part, known in _parted(" " * (first and self.leading) + text, self._user):
+        for part, known in _parted(" " * (first and self.leading) + text, self._users):
             if known:
                 found.append(self._users[part])
                 continue
             for piece in self._merged(part.replace(" ", _SPACE)):
-                number = self._joined.get(piece)
+                number = self._of_kind(piece, _NORMAL, _UNUSED)
                 codes = self._bytes_for(piece) if number is None else (number,)
                 found += [code for code in codes if code is not None]
         return found
@@ -261,7 +255,7 @@ class ScoredPieces(Tokenizer):
         """Joins neighbours to the piece of the best score, the first of equal ones."""
 
         def rank(piece: str) -> float | None:
-            number = self._joined.get(piece)
+            number = self._of_kind(piece, _NORMAL, _UNUSED)
             return None if number is None else -self.scores[number]
 
         return merged(list(text), lambda a, b: rank(a + b))
@@ -289,7 +283,7 @@ class BytePairs(Tokenizer):
     def _encoded(self, text: str, first: bool) -> list[int]:
         del first
         found: list[int] = []
-        for part, known in _parted(text, self._user):
+        for part, known in _parted(text, self._users):
             if known:
                 found.append(self._users[part])
                 continue

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.arrays.creation import asarray
+from clprim.arrays.creation import asarray, empty
 from clprim.dtypes import AnyDType, as_dtype
 from clprim.errors import DTypeError, ShapeError
-from clprim.plan.quantized.coding import OUTPUTS, UNIT, Coding, Field
+from clprim.plan.quantized.coding import OUTPUTS, UNIT, Coding
 from clprim.primitives.pointwise import Pointwise
 
+Numbers = np.ndarray[Any, Any]
 _FLOAT32 = np.dtype(np.float32)
 # Codes that are laid out at a time, which bounds what the host holds beside the result.
-_AT_ONCE = 1 << 22
+_AT_ONCE = 1 << 24
 
 # A half by its bits, also where no number that small is normal.
 _HALF = """
@@ -61,8 +62,8 @@ class QuantizedWeight:
     def of(
         cls,
         coding: Coding,
-        codes: np.ndarray[Any, Any],
-        fields: Sequence[np.ndarray[Any, Any]],
+        codes: Numbers,
+        fields: Sequence[Numbers],
         format: str,
         depth: int | None = None,
         columns: np.ndarray[Any, Any] | None = None,
@@ -72,11 +73,37 @@ class QuantizedWeight:
         K is whole blocks; ``depth`` is the part of it that counts, where that is less. ``columns``
         says for each of these K codes which column of the weight it is, ``depth`` for none.
         """
-        words = asarray(laid_out(coding, codes, fields))
-        shape = codes.shape[0], depth or codes.shape[1]
-        if columns is None:
-            return cls(words, coding, format, shape)
-        return cls(words, coding, format, shape, order_of(columns, shape[1]))
+
+        def part(rows: slice) -> tuple[Numbers, Sequence[Numbers]]:
+            return codes[rows], [f[rows] for f in fields]
+
+        found = cls.of_parts(coding, part, format, codes.shape, depth)
+        if columns is not None:
+            found.order = order_of(columns, found.shape[1])
+        return found
+
+    @classmethod
+    def of_parts(
+        cls,
+        coding: Coding,
+        part: Callable[[slice], tuple[Numbers, Sequence[Numbers]]],
+        format: str,
+        shape: tuple[int, ...],
+        depth: int | None = None,
+    ) -> QuantizedWeight:
+        """Makes one as `of` does, of codes and fields of some rows at a time."""
+        outputs, padded = shape
+        if padded % coding.steps:
+            raise ShapeError(f"a weight {shape}: expected a multiple of {coding.steps} columns")
+        tiles = -(-outputs // OUTPUTS)
+        words = empty((tiles, padded // coding.steps, coding.block_bytes // 4), np.uint32)
+        most = max(1, _AT_ONCE // (OUTPUTS * max(1, padded)))
+        for first in range(0, tiles, most):
+            end = min(first + most, tiles)
+            codes, fields = part(slice(first * OUTPUTS, end * OUTPUTS))
+            bits = [_bits(f, field.size) for field, f in zip(coding.fields, fields, strict=True)]
+            _laid_out(coding)(asarray(codes), *map(asarray, bits), out=words[first:end])
+        return cls(words.reshape(-1), coding, format, (outputs, depth or padded))
 
     @property
     def ndim(self) -> int:
@@ -249,73 +276,69 @@ def _as_float(name: str, kind: str, bits: str) -> str:
     return f"float {name} = (float)((int){bits}_bits{sign.replace('((', '(int)((')});"
 
 
-def laid_out(
-    coding: Coding, codes: np.ndarray[Any, Any], fields: Sequence[np.ndarray[Any, Any]]
-) -> np.ndarray[Any, Any]:
-    """Returns the words of codes (N, K) and what their steps share, (N, K / steps) a field."""
-    outputs, depth = codes.shape
-    if depth % coding.steps:
-        raise ShapeError(f"a weight {codes.shape}: expected a multiple of {coding.steps} columns")
-    tiles, blocks = -(-outputs // OUTPUTS), depth // coding.steps
-    found = np.zeros((tiles, blocks, coding.block_bytes), np.uint8)
-    most = max(1, _AT_ONCE // (OUTPUTS * max(1, depth)))
-    for first in range(0, tiles, most):
-        rows = slice(first * OUTPUTS, (first + most) * OUTPUTS)
-        _lay_out(coding, codes[rows], [f[rows] for f in fields], found[first : first + most])
-    return found.reshape(-1).view(np.uint32)
-
-
-def _lay_out(
-    coding: Coding,
-    codes: np.ndarray[Any, Any],
-    fields: Sequence[np.ndarray[Any, Any]],
-    found: np.ndarray[Any, Any],
-) -> None:
-    tiles, blocks, _ = found.shape
-    head = found[:, :, : coding.head_bytes]
-    units = found[:, :, coding.head_bytes :].reshape(tiles, blocks, coding.units, -1)
-    side_by_side = _tiled(codes, tiles).reshape(tiles, blocks, coding.units, UNIT, OUTPUTS)
+@lru_cache(maxsize=1024)
+def _laid_out(coding: Coding) -> Pointwise:
+    """Lays codes (N, K), and the bits of what their steps share, out in words of blocks."""
+    head, unit = coding.head_bytes // 4, coding.unit_bytes // 4
+    lines = [
+        f"long first = coord(0) * {OUTPUTS}, rows = size_x0(0);",
+        f"long k = coord(1) * {coding.steps};",
+        f"int r = (int)coord(2), u = (r - {head}) / {unit}, i = (r - {head}) % {unit};",
+        f"long of_unit = coord(1) * {coding.units} + u;",
+        "uint made = 0;",
+    ]
+    for n, field in enumerate(coding.fields, 1):
+        each, count = 4 // field.size, max(1, UNIT // field.steps)
+        begin = coding.place(field) // 4
+        inside, where = f"r >= {head} && i", "i"
+        if field in coding.head:
+            inside, where = "r", "r"
+        lines += [
+            f"if ({inside} >= {begin} && {where} < {begin + OUTPUTS * count // each}) {{",
+            f"    int j = ({where} - {begin}) * {each};",
+            f"    long n = first + j % {OUTPUTS};",
+            f"    long at = {'coord(1)' if where == 'r' else f'of_unit * {count} + j / {OUTPUTS}'};",
+            f"    for (int c = 0; c < {each}; ++c)",
+            f"        if (n + c < rows) made |= (uint)at_x{n}(n + c, at) << (c * {8 * field.size});",
+            "}",
+        ]
     if coding.number:
-        units[..., : 2 * UNIT * OUTPUTS] = side_by_side.reshape(*units.shape[:3], -1).view(np.uint8)
-    else:
-        low = 0
-        for n, bits in enumerate(coding.planes):
-            part = (side_by_side >> np.uint8(low)) & np.uint8((1 << bits) - 1)
-            words = np.zeros((*units.shape[:3], bits, OUTPUTS), np.uint32)
-            for j in range(UNIT):
-                word, bit = _place(coding, n, j)
-                words[..., word, :] |= part[..., j, :].astype(np.uint32) << np.uint32(bit)
-            begin = coding.plane(n)
-            flat = words.reshape(*units.shape[:3], -1).view(np.uint8)
-            units[..., begin : begin + flat.shape[-1]] = flat
-            low += bits
-    for field, numbers in zip(coding.fields, fields, strict=True):
-        own = head if field in coding.head else units
-        shared = _bytes_of(field, _tiled(numbers, tiles)).reshape(*own.shape[:-1], -1)
-        begin = coding.place(field)
-        own[..., begin : begin + shared.shape[-1]] = shared
+        codes = [
+            f"    long n = first + i % {OUTPUTS // 2} * 2, step = k + u * {UNIT} + i / {OUTPUTS // 2};",
+            "    for (int c = 0; c < 2; ++c)",
+            "        if (n + c < rows) made |= (uint)at_x0(n + c, step) << (c * 16);",
+        ]
+        lines += [f"if (r >= {head} && i < {UNIT * OUTPUTS // 2}) {{", *codes, "}"]
+    low = 0
+    for p, bits in enumerate(() if coding.number else coding.planes):
+        begin = coding.plane(p) // 4
+        lines += [
+            f"if (r >= {head} && i >= {begin} && i < {begin + bits * OUTPUTS}) {{",
+            f"    int word = (i - {begin}) / {OUTPUTS};",
+            f"    long n = first + (i - {begin}) % {OUTPUTS}, step = k + u * {UNIT};",
+            "    if (n < rows) {",
+        ]
+        for c in range(UNIT // bits):
+            j, bit = _step(coding, p, c)
+            code = f"at_x0(n, step + {j}) >> {low} & {(1 << bits) - 1}"
+            lines.append(f"        made |= (uint)({code}) << {bit};")
+        lines += ["    }", "}"]
+        low += bits
+    return Pointwise("\n".join([*lines, "y0 = made;"]), name="laid_out", result_type=np.uint32)
 
 
-def _place(coding: Coding, plane: int, j: int) -> tuple[int, int]:
-    """The word of a plane that has bits of step j of a unit, and the first of these bits."""
-    bits = coding.planes[plane]
-    word, place = divmod(j, UNIT // coding.planes[0])
+def _step(coding: Coding, plane: int, number: int) -> tuple[str, int]:
+    """C for a step of a unit whose bits lie in ``word`` of a plane, and the first of these bits."""
+    bits, steps = coding.planes[plane], UNIT // coding.planes[0]
     if plane == 0:
-        return word, place * bits
-    byte, part = divmod(place, coding.parts)
-    word, part = divmod(word * coding.parts + part, coding.high_parts)
-    return word, byte * 8 + part * bits
+        return f"word * {steps} + {number}", number * bits
+    byte, part = divmod(number, coding.high_parts)
+    at = f"(word * {coding.high_parts} + {part})"
+    place = f"{byte * coding.parts} + {at} % {coding.parts}"
+    return f"{at} / {coding.parts} * {steps} + {place}", byte * 8 + part * bits
 
 
-def _tiled(values: np.ndarray[Any, Any], tiles: int) -> np.ndarray[Any, Any]:
-    """(N, C) as (tiles, C, 32 outputs), with zeros past the last one."""
-    missing = tiles * OUTPUTS - len(values)
-    whole = np.pad(values, ((0, missing), (0, 0))) if missing else values
-    shaped = whole.reshape(tiles, OUTPUTS, values.shape[1])
-    return np.ascontiguousarray(shaped.transpose(0, 2, 1))
-
-
-def _bytes_of(field: Field, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The bytes of a field's numbers; a bfloat16 is given by its bits."""
-    assert values.dtype.itemsize == field.size
-    return values.view(np.uint8)
+def _bits(values: Numbers, size: int) -> Numbers:
+    """The bits of a field's numbers; a bfloat16 is given by its bits."""
+    assert values.dtype.itemsize == size
+    return np.ascontiguousarray(values).view(f"u{size}")

@@ -101,14 +101,18 @@ def from_blocks(blocks: Numbers, format: str, shape: tuple[int, int]) -> Quantiz
         raise ShapeError(
             f"from_blocks: {blocks.nbytes:,} bytes for {format} {shape}, expected {nbytes:,}"
         )
-    codes, fields = known.parsed(np.ascontiguousarray(blocks).view(np.uint8))
-    codes = codes.reshape(rows, depth)
+    lines = np.ascontiguousarray(blocks).view(np.uint8).reshape(rows, -1)
     coding = known.coding
     padded = -(-depth // coding.steps) * coding.steps
-    if padded > depth:  # numbers of 16 bits fill no block
-        codes = np.pad(codes, ((0, 0), (0, padded - depth)))
-    told = [f.reshape(rows, -1) for f in fields]
-    return QuantizedWeight.of(coding, codes, told, format, depth)
+
+    def part(some: slice) -> tuple[Numbers, list[Numbers]]:
+        codes, fields = known.parsed(lines[some])
+        codes = codes.reshape(-1, depth)
+        if padded > depth:  # numbers of 16 bits fill no block
+            codes = np.pad(codes, ((0, 0), (0, padded - depth)))
+        return codes, [f.reshape(len(codes), -1) for f in fields]
+
+    return QuantizedWeight.of_parts(coding, part, format, (rows, padded), depth)
 
 
 def _check_blocks(what: str, format: str, steps: int, shape: tuple[int, ...]) -> None:
