@@ -40,10 +40,11 @@ class Compiled:
         *,
         passes: bool = True,
         keep: bool = True,
+        often: bool = False,
     ) -> None:
         self.traced, self.form = traced, form
         graph = optimised(traced, device) if passes else traced
-        self.replay = Replay(device, graph, keep=keep)
+        self.replay = Replay(device, graph, keep=keep, often=often)
 
     def __call__(self, arrays: Sequence[Any]) -> Any:
         """Runs it on the arrays of a call, in the order that they were traced in."""

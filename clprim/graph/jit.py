@@ -35,6 +35,7 @@ class Function:
         constants: Names of arguments that are frozen at the first call.
         fallback: Whether a function that reads on the host is split there.
         launches: How its kernels are launched.
+        often: Whether each signature is going to be called again and again.
     """
 
     def __init__(
@@ -43,10 +44,13 @@ class Function:
         constants: Sequence[str],
         fallback: bool,
         launches: str = "auto",
+        *,
+        often: bool = False,
     ) -> None:
         update_wrapper(self, function)
         self.what = getattr(function, "__name__", "function")
-        self._function, self._fallback, self._launches = function, fallback, launches
+        self._function, self._fallback = function, fallback
+        self._launches, self._often = launches, often
         self._names = _checked_constants(self.what, function, constants)
         self._frozen: dict[str, Any] = {}
         self._weights: dict[int, PackedWeight] = {}
@@ -68,7 +72,7 @@ class Function:
             of_object = _method(self._function, alive)
             found = bound[number] = (
                 alive,
-                Function(of_object, self._names, self._fallback, self._launches),
+                Function(of_object, self._names, self._fallback, self._launches, often=self._often),
             )
         # What is known keeps no object alive, but a method does, as any does.
         method = copy(found[1])
@@ -220,7 +224,7 @@ class Function:
     def _trace(self, device: Device, given: Any, arrays: Sequence[Any]) -> Compiled:
         trace, graph, form = traced(self.what, lambda: self._uncompiled(given), arrays)
         self._freeze_all(trace, graph.nodes)
-        return Compiled(device, graph, form)
+        return Compiled(device, graph, form, often=self._often)
 
     def _freeze_all(self, trace: Trace, nodes: Sequence[Node]) -> None:
         """Lets the buffers of constants be ones that never change."""

@@ -30,12 +30,23 @@ OFTEN = 100
 
 
 class Replay:
-    """A graph that is ready to run."""
+    """A graph that is ready to run.
 
-    def __init__(self, device: Device, graph: Graph, *, keep: bool = True) -> None:
+    Args:
+        device: Where.
+        graph: What.
+        keep: Whether memory stays between calls.
+        often: Whether it is going to be called again and again, so that one launch is asked for at
+            once.
+    """
+
+    def __init__(
+        self, device: Device, graph: Graph, *, keep: bool = True, often: bool = False
+    ) -> None:
         self.graph, self._device = graph, device
         launches = launches_of(device, graph) if keep else "each"
-        self.steps = steps_of(device, graph.nodes, later=launches == "one")
+        often = often and launches == "auto"
+        self.steps = steps_of(device, graph.nodes, later=often or launches == "one")
         made = [*dict.fromkeys(b for b in map(buffer_of, graph.outputs) if b.kind == "temporary")]
         self._sizes = tuple(buffer.nbytes for buffer in made)
         taken = ([buffer for _, buffer in step.buffers] for step in self.steps)
@@ -59,12 +70,19 @@ class Replay:
             for o in graph.outputs
         ]
         self.parts: Sequence[Step | Walk] = self.steps
+        self._aside: Aside | None = None
+        # Calls until it is asked (again) whether one launch is better; 0 where nobody asks.
+        self._pause = 1 if often else OFTEN
+        self._left = self._pause if launches == "auto" and len(self.steps) > 1 else 0
         if launches == "one":
             self.parts = ready(device, [*self._walks()])
+        elif often:
+            self._aside = Aside(device, self._walks())
+            if self._aside.is_due:
+                self.parts, self._left = self._aside.parts(), 0
+            else:
+                build_all([step.launch for step in self.steps])
         self._rows = [self._row(part) for part in self.parts]
-        # Calls until it is asked (again) whether one launch is better; 0 where nobody asks.
-        self._left = OFTEN if launches == "auto" and len(self.steps) > 1 else 0
-        self._aside: Aside | None = None
         self._asking = Lock()
         self._queue: Any = None
         for operand in graph.inputs:
@@ -86,7 +104,7 @@ class Replay:
                 return
             self._aside = self._aside or Aside(self._device, self._walks())
             if not self._aside.is_due:
-                self._left = OFTEN
+                self._left = self._pause
                 return
             known = {id(step): row for step, row in zip(self.steps, self._rows, strict=True)}
             parts, self._aside = self._aside.parts(), None

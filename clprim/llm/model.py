@@ -13,7 +13,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray, empty
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
-from clprim.graph.jit import jit
+from clprim.graph.jit import Function, jit
 from clprim.llm.architectures import sizes_of
 from clprim.llm.chat import chat_text
 from clprim.llm.gguf import read_gguf
@@ -76,9 +76,11 @@ class Model:
         def likeliest(ids: Any, place: Any, keys: Any, values: Any) -> Any:
             return ops.argmax(scores(ids, place, keys, values), 1)
 
-        self._token, self._scores, self._likeliest = (
+        self._prompt, self._scores, self._likeliest = (
             jit(each, launches=launches) for each in (token, scores, likeliest)
         )
+        # Of one token after another kernels become one launch at once, where that pays.
+        self._token = Function(token, (), False, launches, often=True)
 
     def __repr__(self) -> str:
         return f"<clprim.llm.Model {self.network.sizes.name} on {self.device.name}>"
@@ -241,7 +243,7 @@ class Model:
         if at + count < end:  # only the last token counts: what others choose is not looked at
             told = *told[:2], None if told[2] is None else told[2].copy()
         given = asarray(tile), one_of(at), one_of(count - 1), one_of(0), keys, values
-        ids, *_ = self._token(*given, rule, told)
+        ids, *_ = self._prompt(*given, rule, told)
         return ids
 
     def likeliest(self, ids: Sequence[int], place: int, keys: Array, values: Array) -> list[int]:

@@ -290,21 +290,24 @@ def _laid_out(coding: Coding) -> Pointwise:
     for n, field in enumerate(coding.fields, 1):
         each, count = 4 // field.size, max(1, UNIT // field.steps)
         begin = coding.place(field) // 4
-        inside, where = f"r >= {head} && i", "i"
+        inside, where, step = f"r >= {head} && i", "i", f"of_unit * {count} + j / {OUTPUTS}"
         if field in coding.head:
-            inside, where = "r", "r"
+            inside, where, step = "r", "r", "coord(1)"
         lines += [
             f"if ({inside} >= {begin} && {where} < {begin + OUTPUTS * count // each}) {{",
             f"    int j = ({where} - {begin}) * {each};",
             f"    long n = first + j % {OUTPUTS};",
-            f"    long at = {'coord(1)' if where == 'r' else f'of_unit * {count} + j / {OUTPUTS}'};",
-            f"    for (int c = 0; c < {each}; ++c)",
-            f"        if (n + c < rows) made |= (uint)at_x{n}(n + c, at) << (c * {8 * field.size});",
+            f"    long at = {step};",
+            f"    for (int c = 0; c < {each}; ++c) {{",
+            "        if (n + c >= rows) break;",
+            f"        made |= (uint)at_x{n}(n + c, at) << (c * {8 * field.size});",
+            "    }",
             "}",
         ]
     if coding.number:
         codes = [
-            f"    long n = first + i % {OUTPUTS // 2} * 2, step = k + u * {UNIT} + i / {OUTPUTS // 2};",
+            f"    long n = first + i % {OUTPUTS // 2} * 2;",
+            f"    long step = k + u * {UNIT} + i / {OUTPUTS // 2};",
             "    for (int c = 0; c < 2; ++c)",
             "        if (n + c < rows) made |= (uint)at_x0(n + c, step) << (c * 16);",
         ]

@@ -18,6 +18,7 @@ import clprim as cp
 from clprim import ops
 from clprim.graph.compiled import Compiled
 from clprim.graph.graph import Graph
+from clprim.graph.jit import Function
 from clprim.graph.one_launch import Spot, Walk, waits_of
 from clprim.graph.trace import traced
 from clprim.plan.kernel import KernelPlan, PrintedCode
@@ -472,6 +473,20 @@ def test_what_is_called_often_becomes_one_launch(device, monkeypatch, tmp_path):
     assert "phases of one launch" in f.explain(*given)
     # What lies on disk is there at the third call.
     assert until_walked(cp.jit(small), given, wanted) == 2
+
+
+@pytest.mark.alone
+def test_what_is_said_to_be_called_often_is_one_launch_as_soon_as_it_is_built(
+    device, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("CLPRIM_CACHE_DIR", str(tmp_path))
+    monkeypatch.setitem(device.__dict__, "traits", replace(device.traits, spared=1000))
+    given = data(9, 2)
+    wanted = cp.jit(small, launches="each")(*given).get().tobytes()
+    assert until_walked(Function(small, (), False, often=True), given, wanted) is not None
+    # What lies on disk is there at the first call, without kernels of its own.
+    assert until_walked(Function(small, (), False, often=True), given, wanted) == 0
+    assert until_walked(Function(small, (), False, "each", often=True), given, wanted, 1) is None
 
 
 def test_what_gains_little_stays_apart(device, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 from support import BFLOAT16
 
 import clprim as cp
+import clprim.llm
 from clprim.errors import ClprimError, DefinitionError
 from clprim.llm import read_gguf
 from clprim.ops.quantized.formats import BLOCKS
@@ -296,6 +297,12 @@ def test_a_file_that_ends_anywhere_and_bytes_that_are_others(tmp_path):
         path.write_bytes(bytes(changed))
         with contextlib.suppress(ClprimError):
             read_gguf(path)
+
+
+def test_a_file_that_is_missing_is_told_of_once():
+    with pytest.raises(DefinitionError) as error:
+        clprim.llm.load("nofile.gguf")
+    assert str(error.value) == "read_gguf: nofile.gguf: no such file or directory"
 
 
 @pytest.mark.refusal

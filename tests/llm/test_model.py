@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from language_models import (
     ARCHITECTURES,
+    COMMON,
     CONTEXT,
     SIZE,
     TEMPLATE,
     TINY,
+    WIDTH,
     pairs,
     scored,
     tensors,
@@ -54,6 +56,49 @@ def test_logits_beside_transformers(device, tmp_path, name):
     model = clprim.llm.load(path)
     found = model.logits(ids).get()
     assert found.shape == expected.shape
+    assert np.abs(found - expected).max() <= 1e-3 * expected.std()
+
+
+def test_mistral_beside_transformers(device, tmp_path):
+    """Transformers reads no file of the name: its network is given the weights, halves apart."""
+    torch, transformers = map(pytest.importorskip, ("torch", "transformers"))
+    said = {"rope.dimension_count": SIZE, "attention.sliding_window": 24}
+    path = tmp_path / "mistral.gguf"
+    weights = write(path, "mistral", scored(TINY), said=said)
+    config = transformers.MistralConfig(
+        vocab_size=len(weights["token_embd.weight"]),
+        hidden_size=WIDTH,
+        intermediate_size=COMMON["feed_forward_length"],
+        num_hidden_layers=COMMON["block_count"],
+        num_attention_heads=COMMON["attention.head_count"],
+        num_key_value_heads=COMMON["attention.head_count_kv"],
+        head_dim=SIZE,
+        rms_norm_eps=COMMON["attention.layer_norm_rms_epsilon"],
+        rope_theta=COMMON.get("rope.freq_base", 10000.0),
+        sliding_window=24,
+        attn_implementation="eager",
+    )
+    theirs = transformers.MistralForCausalLM(config).eval()
+    names = {
+        "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+        "attn_output": "self_attn.o_proj", "attn_norm": "input_layernorm",
+        "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj",
+        "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj", "token_embd": "model.embed_tokens",
+        "output_norm": "model.norm", "output": "lm_head",
+    }  # fmt: skip
+    state = {}
+    for name, given in weights.items():
+        *layer, part, kind = name.split(".")
+        value = given
+        if part in ("attn_q", "attn_k"):
+            value = value.reshape(-1, SIZE // 2, 2, WIDTH).swapaxes(1, 2).reshape(-1, WIDTH)
+        at = f"model.layers.{layer[1]}." if layer else ""
+        state[f"{at}{names[part]}.{kind}"] = torch.from_numpy(np.ascontiguousarray(value))
+    theirs.load_state_dict(state)
+    ids = RNG.integers(3, 270, 45).tolist()
+    with torch.no_grad():
+        expected = theirs(torch.tensor([ids])).logits[0].numpy()
+    found = clprim.llm.load(path).logits(ids).get()
     assert np.abs(found - expected).max() <= 1e-3 * expected.std()
 
 
