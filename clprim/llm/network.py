@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -15,17 +15,37 @@ from clprim.llm.architectures import Sizes, sizes_of
 from clprim.llm.rotary import tables
 from clprim.ops.shared.checks import is_array
 from clprim.primitives.pointwise import Pointwise
+from clprim.primitives.quantized_weight import QuantizedWeight
 
 _places = Pointwise("y0 = x0 + index;", name="places", result_type=np.int32)
 _FACTORS = ("rope_freqs", "rope_factors_short", "rope_factors_long")
 
 
+class Experts:
+    """Weights of all experts, side by side in one array, so that those of some can be gathered."""
+
+    def __init__(self, weights: Sequence[Any]) -> None:
+        self.first = weights[0]
+        self.bank = ops.stack([w if is_array(w) else w.words for w in weights])
+
+    def __getitem__(self, n: int) -> Any:
+        return self._over(self.bank[n])
+
+    def chosen(self, which: Any) -> list[Any]:
+        """Returns the weights of as many experts as an array has numbers."""
+        return [*map(self._over, ops.index_select(self.bank, 0, which))]
+
+    def _over(self, words: Any) -> Any:
+        w = self.first
+        return words if is_array(w) else QuantizedWeight(words, w.coding, w.format, w.shape)
+
+
 def _usable(tensor: Any) -> Any:
     """A tensor as products and norms take it: matrices of 16 bits stay that, others are float32."""
+    if isinstance(tensor, list) or (is_array(tensor) and tensor.ndim == 3):
+        return Experts([*map(_usable, tensor)])
     if not is_array(tensor) or tensor.dtype == np.float32:
         return tensor
-    if tensor.ndim == 3:
-        return [_usable(each) for each in tensor]
     form = {"float16": "f16", "bfloat16": "bf16"}.get(str(tensor.dtype))
     if tensor.ndim == 2 and form is not None:
         return ops.quantize_weight(tensor, form)
@@ -234,21 +254,26 @@ class Network:
         return ops.silu(gate) * up
 
     def _of_experts(self, layer: Layer, x: Any) -> Any:
-        """All experts, weighted by 0 where a token has not chosen them."""
+        """Of one token the experts that it has chosen; of more all, weighted by 0 where not."""
         s, weights = self.sizes, layer.weights
         odds = ops.softmax(layer.linear("ffn_gate_inp", x), -1)
         best, which = ops.topk(odds, s.chosen, -1)
         if s.architecture.shares:
             best = best / ops.sum(best, -1, keepdims=True)
-        shares = ops.scatter(zeros(odds.shape, odds.dtype), 1, which, best)
         found = None
         if "ffn_gate_inp_shexp" in weights:
             gate, up = (layer.linear(f"ffn_{name}_shexp", x) for name in ("gate", "up"))
             open_ = ops.sigmoid(ops.linear(x, weights["ffn_gate_inp_shexp"].reshape((1, -1))))
             found = layer.linear("ffn_down_shexp", self._gated(gate, up)) * open_
-        for n in range(s.experts):
-            gate, up = (ops.linear(x, weights[f"ffn_{name}_exps"][n]) for name in ("gate", "up"))
-            y = ops.linear(self._gated(gate, up), weights["ffn_down_exps"][n])
+        parts = [weights[f"ffn_{name}_exps"] for name in ("gate", "up", "down")]
+        if x.shape[0] == 1:
+            parts = [part.chosen(which[0]) for part in parts]
+            shares = best
+        else:
+            shares = ops.scatter(zeros(odds.shape, odds.dtype), 1, which, best)
+        for n in range(shares.shape[1]):
+            gate, up, down = (part[n] for part in parts)
+            y = ops.linear(self._gated(ops.linear(x, gate), ops.linear(x, up)), down)
             y = y * shares[:, n : n + 1]
             found = y if found is None else found + y
         return found

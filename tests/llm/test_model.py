@@ -129,6 +129,20 @@ def test_a_text_grows_as_computed_anew(device, tmp_path):
         assert (chosen[:, 0] >= scores[: len(found.tokens)].max(1) - 1e-2 * scores.std()).all()
 
 
+@pytest.mark.parametrize("form", ["Q8_0", "F16", None])
+def test_one_token_takes_the_experts_that_it_has_chosen(device, tmp_path, form):
+    formats = {f"ffn_{name}_exps": form for name in ("gate", "up", "down") if form}
+    model = clprim.llm.load(tiny(tmp_path, "qwen2moe", formats=formats))
+    ids = RNG.integers(3, 259, 9).tolist()
+    found = model.generate(ids, tokens=12)
+    list(found)
+    scores = model.logits([*ids, *found.tokens]).get()[len(ids) - 1 :][: len(found.tokens)]
+    chosen = np.take_along_axis(scores, np.array(found.tokens)[:, None], 1)
+    assert (chosen[:, 0] >= scores.max(1) - 1e-2 * scores.std()).all()
+    if form is not None:  # of four experts two, in three layers
+        assert model.explain().count("quantized/rows") == 3 * 2 * 3
+
+
 def test_prompts_of_any_length_compile_nothing_new(device, tmp_path):
     model = clprim.llm.load(tiny(tmp_path))
     first = list(model.generate([5, 6, 7], tokens=3))

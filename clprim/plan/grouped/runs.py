@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from clprim.plan.grouped.code import Shares, group_plan
 from clprim.plan.grouped.problem import Groups, Loops
 from clprim.plan.kernel import Plan
-from clprim.plan.machine import CHAIN, ITEMS, UNROLL, UPDATES, near, second
+from clprim.plan.machine import CHAIN, ITEMS, STARTING, UNROLL, UPDATES, near, second
 from clprim.traits import DeviceTraits
 
 # Vectors of a group, below which lanes of several groups are better.
@@ -112,4 +112,6 @@ def _pays(loops: Loops, traits: DeviceTraits) -> bool:
         return False
     # In its second cache, or in half of its share of the last one, the second pass finds a group.
     stays = max(second(traits), traits.cache_bytes // (2 * traits.compute_units))
-    return loops.reduced_bytes <= stays and loops.groups >= traits.compute_units
+    # Pass by pass cores share a group: of a short one that is not worth the other kernels.
+    busy = loops.groups >= traits.compute_units or loops.size <= STARTING
+    return loops.reduced_bytes <= stays and busy
