@@ -22,20 +22,20 @@ CODE = (".py", ".pyi", ".jinja", ".cl")
 LINES = {
     "bench": 9_360,
     "templates": 11_215,
-    "ops": 26_505,
+    "ops": 26_510,
     "clprim": 74_710,
     "clprim/language": 9_800,
     "clprim/plan": 21_010,
     "clprim/runtime": 4_525,
     "clprim/arrays": 2_340,
     "clprim/call": 1_130,
-    "clprim/primitives": 3_140,
+    "clprim/primitives": 3_165,
     "clprim/gradients": 2_660,
-    "clprim/graph": 8_175,
+    "clprim/graph": 8_200,
     "clprim/functions": 1_440,
     "clprim/torch": 8_805,
     "clprim/onnx": 4_190,
-    "tests": 64_675,
+    "tests": 64_755,
 }
 # Files of clprim and ops that say an operator: define, import, look up or name it in a string.
 PLACES = {"conv2d": 8, "softmax": 6, "sort": 5, "relu": 3, "layer_norm": 5}
