@@ -34,6 +34,8 @@ from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.lowering import forward
 from clprim.plan.conv.winograd.local_tile import local_tiles
 from clprim.plan.conv.winograd.strategy import WINOGRAD_LOCAL
+from clprim.plan.fused.attention_matrix import plan_attention_matrix
+from clprim.plan.fused.heads import Heads
 from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import KernelPlan
@@ -43,6 +45,7 @@ from clprim.plan.product.dense import dense_product
 from clprim.plan.product.family import PRODUCTS
 from clprim.plan.product.matrix import matrix_applicable
 from clprim.plan.product.problem import Contraction
+from clprim.plan.strides import dense_array
 from clprim.plan.units import mfma, mma_sync, subgroup_matrix, wmma
 from clprim.plan.units.unit import MatrixUnit
 from clprim.render import render
@@ -120,7 +123,13 @@ def kernels(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
     """
     seen, names = set(), Counter[str]()
     first: dict[str, KernelPlan] = {}
-    every = (*_contractions(traits), *_by_units(traits), *_convolutions(traits), *_memory(traits))
+    every = (
+        *_contractions(traits),
+        *_by_units(traits),
+        *_attention(traits),
+        *_convolutions(traits),
+        *_memory(traits),
+    )
     for name, stages in every:
         for plan in stages:
             if (plan.template, plan.code) not in seen:
@@ -179,6 +188,17 @@ def _by_units(traits: DeviceTraits) -> _Stages:
             problem = dense_product(2048, 2048, 2048, form, precision=word)
             if matrix_applicable(problem, traits):
                 yield f"units {form} float32, {word}", _of_units(problem, traits)
+
+
+def _attention(traits: DeviceTraits) -> _Stages:
+    """Attention by matrix units, where the device has them."""
+    for dtype in (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)):
+        for size, causal in ((64, True), (128, False)):
+            x, sums = dense_array((2, 16, 2048, size), dtype=dtype), dense_array((2, 16, 2048, 1))
+            arrays = {"q": x, "k": x, "v": x, "y": x, "sums": sums}
+            plan = plan_attention_matrix(Heads(arrays, causal), traits)
+            if plan is not None:
+                yield f"attention {dtype} 2048 × {size}", plan.stages
 
 
 def _of_units(problem: Contraction, traits: DeviceTraits) -> Sequence[KernelPlan]:

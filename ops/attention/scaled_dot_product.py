@@ -116,9 +116,10 @@ def _attend(p: Problem, out: Any, sums: Any, state: State | None) -> bool:
     plain = not (p.causal or p.dropout)
     if plain and attend_few((p.query, p.key, p.value, p.mask), (p.scale,), out, sums):
         return True
-    key, value = (_as(a, p.wide) for a in (p.key, p.value))
-    given = p.query, key, value, p.mask, p.causal, p.scale
-    return attend(*given, out, sums, _drop(p, state))
+    how = p.mask, p.causal, p.scale, out, sums, _drop(p, state)
+    if p.query.device.traits.matrix_units and attend(p.query, p.key, p.value, *how):
+        return True
+    return attend(p.query, _as(p.key, p.wide), _as(p.value, p.wide), *how)
 
 
 def _drop(p: Problem, state: State | None) -> Drop | None:

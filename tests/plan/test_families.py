@@ -13,7 +13,7 @@ each_example = pytest.mark.parametrize(
 #: Families in which a rule, not what they cost, chooses each strategy for its own examples.
 RULED = {
     "grouped": ("grouped/runs", "grouped/lanes", "grouped/items", "grouped/passes"),
-    "attention": ("fused/attention",),
+    "attention": ("fused/attention_matrix", "fused/attention"),
     "attention of few queries": ("fused/attention_few",),
     "gate": ("fused/gate",),
     "gradients of attention": ("fused/attention_gradient",),

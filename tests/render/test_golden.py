@@ -209,7 +209,7 @@ def test_an_undefined_name_in_a_template_is_an_error():
 
 
 # Names of extensions and of what they bring are no names of vendors.
-EXTENSIONS = re.compile(r"\b(cl_)?intel_(reqd_)?sub_?group\w*|__builtin_amdgcn_[mw]\w*")
+EXTENSIONS = re.compile(r"\b(cl_)?intel_(reqd_)?sub_?group\w*|__builtin_amdgcn_(ds_|[mw])\w*")
 VENDORS = re.compile(r"nvidia|\bamd\b|amdgcn|radeon|geforce|intel|cuda|rocm|pocl", re.IGNORECASE)
 
 

@@ -8,19 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from clprim.dtypes import bfloat16
 from clprim.language.epilogue_snippet import define_epilogue
-from clprim.plan.conv.dense import CPU, dense_convolution, dense_depthwise
+from clprim.plan.conv.dense import CPU, GPU, dense_convolution, dense_depthwise
 from clprim.plan.conv.lowering import forward
 from clprim.plan.depthwise.problem import depthwise_of
 from clprim.plan.fused.attention import plan_attention
 from clprim.plan.fused.attention_few import FewQueries, plan_attention_few
 from clprim.plan.fused.attention_gradient import HeadGradients, plan_attention_gradient
+from clprim.plan.fused.attention_matrix import plan_attention_matrix
 from clprim.plan.fused.gate import Gate, plan_gate
 from clprim.plan.fused.heads import Heads
 from clprim.plan.fused.inverted_residual import plan_inverted_residual
 from clprim.plan.fused.residual_tiles import InvertedResidual
 from clprim.plan.strategy import Example, Family, single
 from clprim.plan.strides import Operand, dense_array
+from clprim.plan.units import mma_sync, subgroup_matrix, wmma
 
 _LARGE = replace(CPU, local_memory=256 << 10)
 _FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
@@ -59,6 +62,27 @@ def _examples_attention() -> Iterator[Example[Heads]]:
     for name, causal in (("static-cache", True), ("static-cache-whole", False)):
         arrays = {"q": x, "k": half, "v": half, "y": x, "sums": sums, "length": _LENGTHS}
         yield Example(name, Heads(arrays, causal), _LARGE)
+
+
+def _examples_matrix() -> Iterator[Example[Heads]]:
+    """Causal; masks, bfloat16, an emulated unit; heads that sub-groups share, of odd strides."""
+    shape, whole = (2, 3, 150, 64), (2, 3, 150, 150)
+    half, brain = np.dtype(np.float16), bfloat16()
+    for name, dtype, size, unit, mask, causal in (
+        ("causal", half, 64, mma_sync.UNITS[0], None, True),
+        ("emulated", brain, 42, mma_sync.UNITS[1].as_emulated(), np.bool_, False),
+        ("shared", half, 128, subgroup_matrix.UNITS[0], np.float16, False),
+        ("wmma", brain, 63, wmma.EARLIER[1], None, False),
+        ("shared-emulated", half, 32, subgroup_matrix.UNITS[0].as_emulated(), None, False),
+    ):
+        x = dense_array((*shape[:-1], size), dtype=dtype)
+        sums = dense_array((*shape[:-1], 1))
+        arrays = dict(zip(("q", "k", "v", "y", "sums"), (x, x, x, x, sums), strict=True))
+        if mask is not None:
+            arrays["mask"] = dense_array(whole, dtype=mask)
+        registers = {"shared": 512, "shared-emulated": 384}.get(name, 1024)
+        traits = replace(GPU, matrix_units=(unit.name,), register_bytes=registers)
+        yield Example(name, Heads(arrays, causal), replace(traits, local_memory=64 << 10))
 
 
 def _examples_few() -> Iterator[Example[FewQueries]]:
@@ -149,11 +173,15 @@ def _examples_residual() -> Iterator[Example[InvertedResidual]]:
     yield Example("loops", loops, _LARGE)
 
 
+_UNITS = "matrix units of the heads' 16 bits, without dropout"
 _NEEDS = "a CPU, floats, and a head in local memory"
 ATTENTIONS: Family[Heads] = Family(
     "attention",
     None,
-    (single("fused/attention", plan_attention, _examples_attention, _NEEDS),),
+    (
+        single("fused/attention_matrix", plan_attention_matrix, _examples_matrix, _UNITS),
+        single("fused/attention", plan_attention, _examples_attention, _NEEDS),
+    ),
 )
 ATTENTION_FEW: Family[FewQueries] = Family(
     "attention of few queries",

@@ -40,27 +40,33 @@ _CACHED = (("long", "window"), ("", "softcap"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionCode(KernelCode):
-    """What fused/attention.cl.jinja prints, and fused/attention_gradient.cl.jinja most of."""
+class HeadsCode(KernelCode):
+    """What all kernels of attention print."""
 
     value: str
     # By their names, ``mask`` and its gradient the last where there is one; ``inner`` is along a
     # head's elements, of a mask along queries
     arrays: tuple[OperandCode, ...]
     mask: str  # ``bool``, ``float`` or nothing
-    mask_of_queries: bool  # Whether a mask's queries, which are lanes, lie side by side
+    mask_of_queries: bool  # Whether a mask's queries lie side by side
     causal: bool  # Whether a query sees no later key
     # Whether ``length`` says how many keys are there, of which the last are the queries' own
     cached: bool = False
     dropout: bool
+    query_room: int  # Elements of a head that local memory has room for
+    value_room: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionCode(HeadsCode):
+    """What fused/attention.cl.jinja prints, and fused/attention_gradient.cl.jinja most of."""
+
     width: int
     vectors: int  # Of queries; in the gradient, of keys
     # Keys, and later elements of values, that are summed up at a time; in the gradient queries, and
     # later elements of a head
     rows: int
     block: int = KEYS  # Of what the lanes are multiplied with
-    query_room: int  # Elements of a head that local memory has room for
-    value_room: int
 
 
 def few_lanes(queries: int, width: int) -> bool:
@@ -179,12 +185,13 @@ def head_kernel(
     name: str,
     written: tuple[str, ...],
     launch: tuple[tuple[int, int], int, int],
-    kind: type[AttentionCode],
+    kind: type[HeadsCode],
     more: Mapping[str, int],
     rows_memory: str = "",
+    group: int = 1,
     **fields: Any,
 ) -> KernelPlan | None:
-    """Returns a kernel of work-items, bytes and operations; None of heads in too many loops."""
+    """Returns a kernel of work-groups, bytes and operations; None of heads in too many loops."""
     # What weights are made from, two numbers a query, is ``read`` or ``written`` in `ROWS`.
     value, sizes = stored_type(what.value).value, what.sizes
     shared = _CACHED if what.cached else _DROPPING if what.drop_rows else ()
@@ -214,9 +221,12 @@ def head_kernel(
         causal=what.causal,
         cached=what.cached,
         dropout=what.drop_rows > 0,
-        query_room=room(sizes["size"]),
-        value_room=room(sizes.get("features", 0)),
-        **fields,
+        **{
+            "query_room": room(sizes["size"]),
+            "value_room": room(sizes.get("features", 0)),
+            **fields,
+        },
     )
-    items, nbytes, flops = launch
-    return KernelPlan(f"fused/{name}", code, tuple(found.arguments), items, (1, 1), nbytes, flops)
+    (groups, heads), nbytes, flops = launch
+    items, local = (groups * group, heads), (group, 1)
+    return KernelPlan(f"fused/{name}", code, tuple(found.arguments), items, local, nbytes, flops)

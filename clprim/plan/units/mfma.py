@@ -15,6 +15,11 @@ _NAMES = {
     "float32": ("32x32x2f32", "as_float(*({0}))"),
     "int8": ("32x32x8i8", "as_int(*({0}))"),
 }
+#: Of processors that compute with 32 and with 64 work-items.
+PARTNER = (
+    "#define of_partner(value, bit) as_float(__builtin_amdgcn_ds_bpermute( \\\n"
+    "    (int)(get_local_id(0) ^ (bit)) << 2, as_int(value)))\n"
+)
 
 
 def _unit(operand: str) -> MatrixUnit:
@@ -41,6 +46,8 @@ def _unit(operand: str) -> MatrixUnit:
         side,
         Fragment(rows, "lane % 32", 16),
         text,
+        partners=(32,),
+        partner=PARTNER,
     )
 
 

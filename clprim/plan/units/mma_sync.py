@@ -41,6 +41,34 @@ _WAIT = """\
 _COPIES = _WAIT + "".join(
     _COPY.format(bytes=n, cache="cg" if n == 16 else "ca") for n in (4, 8, 16)
 )
+_PARTNER = """\
+static inline float of_partner(float value, int bit)
+{
+    float found;
+    __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;"
+        : "=f"(found) : "f"(value), "r"(bit));
+    return found;
+}
+"""
+_PACK = """\
+static inline uint pack(float low, float high)
+{{
+    uint found;
+    __asm__("{text}" : "=r"(found) : "f"(high), "f"(low));
+    return found;
+}}
+static inline float power(float x)
+{{
+    float found;
+    __asm__("ex2.approx.ftz.f32 %0, %1;" : "=f"(found) : "f"(x));
+    return found;
+}}
+"""
+_BOTH = "cvt.rn.{kind}x2.f32 %0, %1, %2;"
+_ONE_BY_ONE = (
+    "{{ .reg .f16 low, high; cvt.rn.f16.f32 high, %1; cvt.rn.f16.f32 low, %2; "
+    "mov.b32 %0, {{ low, high }}; }}"
+)
 
 
 def _numbered(first: int, count: int) -> str:
@@ -64,6 +92,7 @@ def _unit(operands: tuple[str, str], halves: int, *, copies: bool = True) -> Mat
         f"    : {_listed('+' + kind, 'sums', 4)} \\\n"
         f"    : {_listed('r', 'a', a)}, {_listed('r', 'b', b)})\n"
     )
+    pack = (_BOTH if copies else _ONE_BY_ONE).format(kind=_TYPES[operands].partition(".")[0])
     within = f"element % {of_word}" if of_word > 1 else "0"
     first = f"lane % 4 * {of_word} + {within}"
     return MatrixUnit(
@@ -84,6 +113,10 @@ def _unit(operands: tuple[str, str], halves: int, *, copies: bool = True) -> Mat
         text,
         _MATRICES if halves == 2 else "",
         _COPIES if copies else "",
+        turned=False,
+        partners=(1, 2),
+        partner=_PARTNER,
+        pack=_PACK.format(text=pack) if of_word == 2 else "",
     )
 
 

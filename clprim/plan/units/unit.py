@@ -52,6 +52,15 @@ class MatrixUnit:
     # copies_wait(but for so many ends): copies to local memory that a work-item does not wait for
     copies: str = ""
     attribute: str = ""  # Of kernels
+    # How attention lies in sums: whether queries are their columns, not rows; by which bits the
+    # numbers of work-items differ that hold other sums of the same queries; and whether sums lie,
+    # one unit's after another's, as operands do
+    turned: bool = True
+    partners: tuple[int, ...] = ()
+    kept: bool = True
+    partner: str = ""  # C that defines of_partner(value, bit), the float of the one that differs
+    # C that defines pack(low, high), a word of 16 bits each, and power(x), of 2, or the language's
+    pack: str = ""
     emulated: bool = False
 
     @property
@@ -73,6 +82,11 @@ class MatrixUnit:
         return "int" if self.itemsize == 1 else "float"
 
     @property
+    def queries(self) -> int:
+        """Queries that a work-item holds sums of."""
+        return 1 if self.turned else self.c.elements // self.c.run
+
+    @property
     def words(self) -> tuple[int, int]:
         """Words of A and of B that a work-item holds."""
         a, b = (f.elements * self.itemsize // 4 for f in (self.a, self.b))
@@ -80,4 +94,4 @@ class MatrixUnit:
 
     def as_emulated(self) -> MatrixUnit:
         """Returns the unit whose work-items exchange fragments through local memory instead."""
-        return replace(self, text="", attribute="", emulated=True)
+        return replace(self, text="", attribute="", partner="", pack="", emulated=True)

@@ -6,6 +6,7 @@ of the sums take turns between the halves; on gfx12 a half has half of the steps
 
 from __future__ import annotations
 
+from clprim.plan.units.mfma import PARTNER
 from clprim.plan.units.unit import Fragment, MatrixUnit
 
 # By operand: the builtin's word, its vectors of the operand and what is before them.
@@ -42,6 +43,9 @@ def _unit(operand: str, *, later: bool) -> MatrixUnit:
         side,
         Fragment(row, "lane % 16", 8),
         text,
+        partners=(16,),
+        kept=later,
+        partner=PARTNER,
     )
 
 

@@ -86,6 +86,46 @@ def test_four_matrices_of_eight_lines_are_fragments(unit):
             assert (along[:, words] == wanted).all()
 
 
+halves = pytest.mark.parametrize(
+    "unit", [u for u in UNITS if u.itemsize == 2], ids=lambda unit: unit.name.replace("/", "-")
+)
+
+
+@halves
+def test_partners_hold_what_others_lack_of_queries(unit):
+    line, along = places(unit, unit.c)
+    query, key = (along, line) if unit.turned else (line, along)
+    lanes = np.arange(unit.items)
+    reached = {0}
+    for bit in unit.partners:
+        assert (query == query[lanes ^ bit]).all()
+        reached |= {n ^ bit for n in reached}
+    for lane in lanes:
+        assert len({*query[lane]}) == unit.queries
+        together = [lane ^ n for n in reached]
+        keys = sorted(k for n in together for k in key[n][query[n] == query[lane, 0]])
+        assert keys == [*range(unit.rows if unit.turned else unit.columns)]
+    rows = query.reshape(unit.items, unit.queries, -1)
+    assert (rows == rows[..., :1]).all()
+
+
+@halves
+def test_sums_that_are_kept_lie_as_operands(unit):
+    """Sums of units along keys, one after another, are elements of the operand of these steps."""
+    held = unit.b if unit.turned else unit.a
+    line, along = places(unit, unit.c)
+    query, key = (along, line) if unit.turned else (line, along)
+    keys = unit.rows if unit.turned else unit.columns
+    every = 2 * max(unit.steps, keys)
+    query = np.concatenate([query] * (every // keys), axis=1)
+    key = np.concatenate([key + n for n in range(0, every, keys)], axis=1)
+    line, along = places(unit, held)
+    wanted = np.concatenate([along + n for n in range(0, every, unit.steps)], axis=1)
+    same = wanted.shape == key.shape and (wanted == key).all()
+    same = same and (np.concatenate([line] * (every // unit.steps), axis=1) == query).all()
+    assert same == unit.kept
+
+
 def test_names_tell_units_apart():
     assert len({unit.name for unit in UNITS}) == len(UNITS)
     for unit in UNITS:
