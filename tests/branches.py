@@ -41,6 +41,8 @@ from clprim.plan.depthwise.family import GRADIENTS, PLANES
 from clprim.plan.depthwise.problem import depthwise_of
 from clprim.plan.depthwise.weight.code import gradient_of
 from clprim.plan.epilogue import POSITION, Epilogue
+from clprim.plan.fourier.family import FOURIER
+from clprim.plan.fourier.problem import Side, Transform
 from clprim.plan.fused.family import ATTENTION_GRADIENTS, RESIDUALS
 from clprim.plan.fused.residual_tiles import InvertedResidual
 from clprim.plan.grouped.family import GROUPS
@@ -55,6 +57,7 @@ from clprim.plan.scan.planner import Scanned
 from clprim.plan.sort.family import ORDERS
 from clprim.plan.sort.planner import Keys
 from clprim.plan.sort.select import FIRST, Least
+from clprim.plan.strides import row_major_strides
 
 on = dataclasses.replace
 LARGEST = define(step="reduce_y0 = max(reduce_y0, y0);", init="reduce_y0 = -INFINITY;")
@@ -120,6 +123,14 @@ def order(lines, length, traits, k=0):
     """The kernels that find the order of keys, or of the first few."""
     keys = Keys(lines, length, 32, 4)
     return (FIRST.plan(Least(keys, k), traits) if k else ORDERS.plan(keys, traits)).stages
+
+
+def fourier(n, sizes, traits, *, x=None, y=None, dtype=np.float32, **how):
+    """The kernels of Fourier transforms; sides are (step, part, steps of loops), or dense."""
+    dense = (2, 1, tuple(2 * n * k for k in row_major_strides(sizes)))
+    sides = [Side(name, 0, *(given or dense)) for name, given in (("x", x), ("y", y))]
+    how = {"have": n, "kept": n} | how
+    return FOURIER.plan(Transform(n, sizes, *sides, np.dtype(dtype), **how), traits).stages
 
 
 def over_pairs():
@@ -482,6 +493,21 @@ def plans():
         reverse=True,
         traits=GPU,
     )
+    short = on(CPU, vector_bytes=16)
+    yield fourier(15, (3, 100), short, have=7, inverse=True)
+    yield fourier(1, (40,), CPU, dtype=np.float64)
+    columns = (80, 1, (2,))
+    yield fourier(6, (40,), CPU, x=columns, y=columns, have=4, kept=3)
+    yield fourier(8, (40,), CPU, x=(1, 0, (8,)), kept=5)
+    yield fourier(8, (40,), CPU, y=(1, 0, (8,)), half=True, have=5)
+    yield fourier(4, (40,), CPU, x=(40, 0, (1,)), y=(40, 0, (1,)))
+    yield fourier(4, (40,), on(CPU, vector_bytes=8), kept=3)
+    yield fourier(17, (1,), CPU, x=(1, 0, (17,)))
+    yield fourier(17, (40,), CPU, kept=9)
+    yield fourier(17, (3,), GPU, half=True, have=9, inverse=True)
+    yield fourier(64, (40,), GPU, x=(80, 1, (2,)), have=60, kept=3)
+    yield fourier(4, (40,), CPU, y=(160, 1, (4,)))
+    yield fourier(1_000_003, (1,), CPU)
     for _, strategy, one in ATTENTION_GRADIENTS.examples():
         yield where_possible(strategy.planned)(one.problem, one.traits).stages
     yield order(1, 100000000, GPU)

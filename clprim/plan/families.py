@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.plan.conv.family import CONVOLUTIONS, WINDOWS
+from clprim.plan.fourier.family import FOURIER
 from clprim.plan.fused.family import (
     ATTENTION_FEW,
     ATTENTION_GRADIENTS,
@@ -41,4 +42,5 @@ FAMILIES: tuple[Family[Any], ...] = (
     ATTENTION_GRADIENTS,
     GATES,
     RESIDUALS,
+    FOURIER,
 )

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms as products with tables of cosines and sines.
+"""Discrete Fourier transforms of pairs.
 
 Complex numbers are pairs, real and imaginary part, in the last dimension, as `torch.view_as_real`
 has them.
@@ -6,42 +6,22 @@ has them.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from clprim.arrays.array import Array
-from clprim.arrays.creation import asarray
+from clprim.arrays.array import Array, view_of
 from clprim.errors import ShapeError
-from clprim.ops.elementwise.binary import add, sub
-from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
-from clprim.ops.shape.join import cat, stack
-from clprim.ops.shape.pad import pad
-from clprim.ops.shape.turn import flip
 from clprim.ops.shared.checks import check_floating
 from clprim.ops.shared.dims import one_dim, whole
 from clprim.ops.shared.strings import kernel
+from clprim.primitives.fourier import Options, transform
 
 
-@lru_cache(maxsize=64)
-def _tables(n: int, count: int, inverse: bool, dtype: str) -> tuple[Any, Any]:
-    """Cosines and sines (n, count) of a transform of n numbers into count."""
-    turns = (np.arange(n)[:, None] * np.arange(count)[None, :]) % n
-    angles = 2 * np.pi * turns / n * (1 if inverse else -1)
-    scale = 1 / n if inverse else 1.0
-    return (np.cos(angles) * scale).astype(dtype), (np.sin(angles) * scale).astype(dtype)
-
-
-def _transformed(re: Any, im: Any, count: int, *, inverse: bool = False) -> tuple[Any, Any]:
-    """Returns the transform along the last axis, ``count`` numbers of it, in two parts."""
-    tables = _tables(re.shape[-1], count, inverse, str(re.dtype))
-    cosines, sines = (asarray(t) for t in tables)
-    a, b = matmul(re, cosines), matmul(re, sines)
-    if im is None:
-        return a, b
-    return sub(a, matmul(im, sines)), add(b, matmul(im, cosines))
+def _of_pairs(x: Any, options: Options, scale: float = 1.0) -> Any:
+    """Transforms pairs, in float32 where their dtype has 16 bits."""
+    if x.dtype.itemsize > 2:
+        return transform(x, options, scale)
+    return transform(x.astype("float32"), options, scale).astype(x.dtype)
 
 
 @operator(
@@ -82,28 +62,12 @@ def dft(
             f"{what}: x of shape {x.shape} along {dim}: expected (…, 1) or (…, 2), and elements "
             "along another dimension"
         )
-    real, wanted = x.shape[-1] == 1, None if n is None else whole(what, "n", n, 1)
-    x = x.swapaxes(axis, last - 1)
-    have = x.shape[-2]
-    count = have if wanted is None else wanted
-    if inverse and onesided:  # the other half follows from this one
-        count = max(2 * (have - 1), 1) if wanted is None else count
-        x = _fitted(x, count // 2 + 1)
-        rest = flip(x[..., 1 : count - count // 2, :], (last - 1,))
-        mirrored = kernel(f"y0 = coord({last}) == 0 ? x0 : -x0;", what, x.dtype)(rest)
-        x = cat([x, mirrored], last - 1)
-    x = _fitted(x, count)
+    wanted, have = None if n is None else whole(what, "n", n, 1), x.shape[axis]
+    half = inverse and onesided
+    count = (max(2 * (have - 1), 1) if half else have) if wanted is None else wanted
     kept = count // 2 + 1 if onesided and not inverse else count
-    re, im = _transformed(x[..., 0], None if real else x[..., 1], kept, inverse=inverse)
-    found = re.reshape((*re.shape, 1)) if inverse and onesided else stack([re, im], last)
-    return found.swapaxes(axis, last - 1)
-
-
-def _fitted(x: Any, count: int) -> Any:
-    have = x.shape[-2]
-    if have > count:
-        return x[..., :count, :]
-    return x if have == count else pad(x, (0, 0, 0, count - have))
+    options = Options(count, axis, inverse, kept, half=half, real=half, pairs=True)
+    return _of_pairs(x, options, 1 / count if inverse else 1.0)
 
 
 @operator(
@@ -136,14 +100,13 @@ def stft(
     if window is not None and (check_floating(what, "window", window), window.shape)[1] != (n,):
         raise ShapeError(f"{what}: window has shape {window.shape}, expected ({n},)")
     x = x.reshape((*x.shape, 1)) if x.ndim == 2 else x
-    frames = 1 + (x.shape[1] - n) // hop
-    by = "" if window is None else " * at_x1(coord(2))"
-    given = [x] if window is None else [x, window]
-    parts = [
-        kernel(f"y0 = at_x0(coord(0), coord(1) * {hop} + coord(2), {part}){by};", what, dtype)(
-            *given, shape=(x.shape[0], frames, n)
-        )
-        for part in range(x.shape[2])
-    ]
+    frames, parts = 1 + (x.shape[1] - n) // hop, x.shape[2]
+    if window is None:
+        strides = x.strides[0], hop * x.strides[1], *x.strides[1:]
+        framed = view_of(x, (x.shape[0], frames, n, parts), strides, x.offset)
+    else:
+        text = f"y0 = at_x0(coord(0), coord(1) * {hop} + coord(2), coord(3)) * at_x1(coord(2));"
+        framed = kernel(text, what, dtype)(x, window, shape=(x.shape[0], frames, n, parts))
     kept = n // 2 + 1 if onesided else n
-    return stack(_transformed(parts[0], parts[1] if len(parts) > 1 else None, kept), 3)
+    options = Options(n, 2, inverse=False, kept=kept, half=False, real=False, pairs=True)
+    return _of_pairs(framed, options)

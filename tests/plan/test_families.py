@@ -28,6 +28,7 @@ RULED = {
     "pieces": ("index/pieces",),
     "first": ("sort/select",),
     "order": ("sort/rank", "sort/lines", "sort/count", "sort/group"),
+    "fourier": ("fourier/lines",),
     "scan": ("scan/group", "scan/vectors", "scan/columns"),
 }
 

@@ -1,0 +1,29 @@
+"""The strategies of Fourier transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from clprim.plan.conv.dense import CPU, GPU
+from clprim.plan.fourier.planner import FourierTile, plan_fourier, tile_of
+from clprim.plan.fourier.problem import Side, Transform
+from clprim.plan.strategy import Example, Family, Strategy
+
+
+def _example(n: int, count: int) -> Transform:
+    x, y = (Side(name, 0, 2, 1, (2 * n,)) for name in "xy")
+    return Transform(n, (count,), x, y, np.dtype(np.float32), have=n, kept=n)
+
+
+def _examples() -> Iterator[Example[Transform]]:
+    yield Example("", _example(60, 100), CPU)
+    yield Example("group", _example(64, 100), GPU)
+
+
+FOURIER: Family[Transform] = Family(
+    "fourier",
+    None,
+    (Strategy("fourier/lines", FourierTile, rule=tile_of, plan=plan_fourier, examples=_examples),),
+)

@@ -1,0 +1,338 @@
+"""Plans Fourier transforms: lines of up to a thousand numbers in local memory, longer ones by them.
+
+On a CPU a vector of neighbouring lines is transformed side by side, on a GPU a work-group has a
+line, or a few neighbouring ones.
+
+A length is a product of radices, and one above what local memory holds of such lengths: columns,
+which are turned by roots of unity, then rows. One with other primes is a convolution of chirps
+(L. Bluestein, 1970), by transforms of a length that is such a product.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from clprim.dtypes import AnyDType, stored_type
+from clprim.plan.fourier.problem import (
+    Lines,
+    Places,
+    Side,
+    Transform,
+    radices_of,
+    recipe,
+    stages,
+)
+from clprim.plan.kernel import KernelCode, KernelPlan, Plan, power_of_two
+from clprim.plan.machine import GROUP, ITEMS, WORK
+from clprim.plan.parameters import Arguments
+from clprim.plan.strides import index_reaching
+from clprim.traits import DeviceTraits
+
+
+@dataclass(frozen=True)
+class Station:
+    """A step of a kernel, from memory or a buffer to another."""
+
+    kind: str  # ``gather``, ``pass`` or ``scatter``
+    start: str
+    to: str
+    radix: int = 0
+    before: int = 1  # Product of the radices of earlier passes, and of later ones
+    behind: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class FourierCode(KernelCode):
+    """What fourier/lines.cl.jinja prints."""
+
+    real: str
+    n: int
+    radices: tuple[int, ...]
+    lanes: int  # Lines side by side in a vector
+    items: int  # Work-items that share a line
+    beside: int  # Neighbouring lines that a work-group has
+    # How numbers are read and written: ``lanes``, ``turned`` or ``any``
+    x: str
+    y: str
+    real_x: bool
+    real_y: bool
+    hermitian: bool  # Whether half of what is read follows from the other half
+    in_limit: bool
+    out_limit: bool
+    # How the positions of neighbouring lanes lie in the table that numbers are multiplied by:
+    # ``one`` or ``zero``; empty where they are not
+    before: str
+    after: str
+    swap_x: bool
+    swap_y: bool
+    scaled: bool
+    outer: int  # Loops beside the one across neighbouring lines
+
+    @property
+    def width(self) -> int:
+        """Lines that a work-group has at a time."""
+        return self.lanes * self.beside
+
+    @property
+    def in_place(self) -> bool:
+        """Whether positions of what is read are asked for."""
+        return self.in_limit or self.hermitian or bool(self.before)
+
+    @property
+    def out_place(self) -> bool:
+        """Whether positions of what is written are asked for."""
+        return self.out_limit or bool(self.after)
+
+    @property
+    def butterflies(self) -> tuple[int, ...]:
+        """The radices, and those that they are composed of, before them."""
+        found: dict[int, None] = {}
+        for radix in self.radices:
+            _compose(radix, found)
+        return tuple(found)
+
+    def inner(self, radix: int) -> int:
+        """The first of two radices that one is composed of, or 1."""
+        return _first_of(radix)
+
+    def cosine(self, turns: int, n: int) -> str:
+        """Cosine of so many n-th of a turn, as text."""
+        return self._text(_cosine(turns % n, n))
+
+    def sine(self, turns: int, n: int) -> str:
+        """Sine of so many n-th of a turn, as text."""
+        return self._text(_cosine((4 * turns - n) % (4 * n), 4 * n))
+
+    def _text(self, value: float) -> str:
+        text = repr(value) if self.real == "double" else f"{float(np.float32(value))!r}f"
+        return f"({text})" if value < 0 else text
+
+    @cached_property
+    def stations(self) -> tuple[Station, ...]:
+        """The steps, through as few buffers as can be."""
+        found: list[Station] = []
+        apart = self.lanes > 1 and self.x != "lanes", self.lanes > 1 and self.y != "lanes"
+        names = ("first_buffer", "second_buffer")
+        at, used = "memory", 0
+        if apart[0]:
+            found.append(Station("gather", at, names[0]))
+            at, used = names[0], 1
+        before, behind = 1, self.n
+        for k, radix in enumerate(self.radices):
+            behind //= radix
+            last = k + 1 == len(self.radices) and not apart[1]
+            to = "memory" if last else names[used % 2]
+            found.append(Station("pass", at, to, radix, before, behind))
+            before *= radix
+            at, used = to, used + 1
+        if apart[1]:
+            found.append(Station("scatter", at, "memory"))
+        return tuple(found)
+
+    @property
+    def buffers(self) -> tuple[str, ...]:
+        """Those that steps write to."""
+        return tuple(dict.fromkeys(s.to for s in self.stations if s.to != "memory"))
+
+
+def _first_of(radix: int) -> int:
+    bits = radix.bit_length() - 1
+    return 1 << bits // 2 if radix == 1 << bits else 1
+
+
+def _compose(radix: int, found: dict[int, None]) -> None:
+    first = _first_of(radix)
+    if first > 1:
+        _compose(first, found)
+        _compose(radix // first, found)
+    found[radix] = None
+
+
+def _cosine(turns: int, n: int) -> float:
+    """Cosine of a part of a turn, exact at quarters."""
+    turns = min(turns, n - turns)
+    if 4 * turns == n:
+        return 0.0
+    return math.cos(2 * math.pi * turns / n)
+
+
+@dataclass(frozen=True)
+class FourierTile:
+    """How lines share a device."""
+
+    radix: int  # The widest power of two
+    share: int  # Work-groups a compute unit, where there are enough lines
+
+
+def tile_of(what: Transform, traits: DeviceTraits) -> FourierTile:
+    """Returns the tile where nothing was measured."""
+    return FourierTile(16 if traits.vector_registers >= 32 else 8, ITEMS)
+
+
+def plan_fourier(what: Transform, traits: DeviceTraits, tile: FourierTile) -> Plan:
+    """Plans one call."""
+    made = recipe(what.n, what.count, np.dtype(what.dtype).itemsize, traits)
+    kernels, workspace = [], {}
+    for lines in stages(what, made):
+        kernels.append(_Stage(lines, what.dtype, made.tables, traits, tile).kernel())
+        if lines.y.buffer != "y":
+            workspace[lines.y.buffer] = (2 * lines.count * lines.n, what.dtype)
+    return Plan(tuple(kernels), workspace)
+
+
+def _way(side: Side, lane: int, places: Places, lane_place: int, lone: bool) -> str:
+    """How vectors of a side are read or written."""
+    if lone or (places.limit and lane_place):
+        return "any"
+    if side.unit == lane:
+        return "lanes"
+    return "turned" if side.unit == side.step else "any"
+
+
+def _kind(places: Places, lane: int) -> str:
+    return ("one" if lane else "zero") if places.table else ""
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """A kernel to be: lines of one length, on a device."""
+
+    lines: Lines
+    dtype: AnyDType
+    tables: dict[str, int]
+    traits: DeviceTraits
+    tile: FourierTile
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a part."""
+        return int(np.dtype(self.dtype).itemsize)
+
+    @cached_property
+    def radices(self) -> tuple[int, ...]:
+        """Of the passes."""
+        return radices_of(self.lines.n, self.tile.radix) or (1,)
+
+    @cached_property
+    def most(self) -> int:
+        """Lines that a work-group has at a time where there are enough."""
+        return self.traits.lanes(self.itemsize) if self.traits.is_cpu else ITEMS
+
+    @cached_property
+    def lane(self) -> int:
+        """Which loop lanes lie along: where numbers are neighbours on both sides, or on one."""
+        lines, wanted = self.lines, self.most
+
+        def worth(d: int) -> tuple[int, int]:
+            close = sum(side.unit == side.strides[d] for side in (lines.x, lines.y))
+            return min(lines.sizes[d], wanted) * (2 + close), lines.sizes[d]
+
+        return max(range(len(lines.sizes)), key=worth)
+
+    @cached_property
+    def width(self) -> int:
+        """Lines that a work-group has at a time."""
+        lines, lane = self.lines, self.lane
+        if any(p.table and p.strides[lane] > 1 for p in (lines.read, lines.written)):
+            return 1  # a table is read at one place, or at neighbouring ones
+        room = self.traits.local_memory // (4 * lines.n * self.itemsize)
+        width = self.most
+        while width > 1 and width > min(lines.sizes[lane], room):
+            width //= 2
+        return width
+
+    @property
+    def items(self) -> int:
+        """Work-items that share a line."""
+        if self.traits.is_cpu:
+            return 1
+        most = min(4 * GROUP, self.traits.max_work_group_size)
+        return min(most // self.width, power_of_two(max(1, self.lines.n // max(self.radices))))
+
+    @property
+    def index(self) -> str:
+        """Type of places in memory."""
+        lines = self.lines
+        return index_reaching(
+            *(
+                abs(side.start)
+                + abs(side.step) * lines.n
+                + sum(abs(a) * b for a, b in zip(side.strides, lines.sizes, strict=True))
+                for side in (lines.x, lines.y)
+            )
+        )
+
+    def kernel(self) -> KernelPlan:
+        """Plans it."""
+        lines, lane, traits, n = self.lines, self.lane, self.traits, self.lines.n
+        x, y, read, written = lines.x, lines.y, lines.read, lines.written
+        others = [d for d in range(len(lines.sizes)) if d != lane]
+        tiles = -(-lines.sizes[lane] // self.width) * math.prod(lines.sizes[d] for d in others)
+        work = min(WORK // (n * self.width), tiles // (self.tile.share * traits.compute_units))
+        per_group = max(1, work) if traits.is_cpu else 1
+        found = self._arguments(others, tiles, per_group)
+        vectors = traits.is_cpu and self.width > 1
+        mirrored = bool(lines.points)
+        code = FourierCode(
+            name=f"fourier_{n}",
+            parameters=tuple(found.parameters),
+            index=self.index,
+            doubles=self.itemsize == 8,
+            real=stored_type(self.dtype).value,
+            n=n,
+            radices=self.radices,
+            lanes=self.width if traits.is_cpu else 1,
+            items=self.items,
+            beside=1 if traits.is_cpu else self.width,
+            x=_way(x, x.strides[lane], read, read.strides[lane], not vectors or mirrored),
+            y=_way(y, y.strides[lane], written, written.strides[lane], not vectors),
+            real_x=not x.part,
+            real_y=not y.part,
+            hermitian=mirrored,
+            in_limit=bool(read.limit),
+            out_limit=bool(written.limit),
+            before=_kind(read, read.strides[lane]),
+            after=_kind(written, written.strides[lane]),
+            swap_x=lines.swap_x,
+            swap_y=lines.swap_y,
+            scaled=lines.scaled,
+            outer=len(others),
+        )
+        group = code.items * code.beside
+        size = -(-tiles // per_group) * group
+        nbytes, flops = 4 * self.itemsize * lines.count * n, 5 * lines.count * n * n.bit_length()
+        arguments = tuple(found.arguments)
+        return KernelPlan("fourier/lines", code, arguments, (size, 1), (group, 1), nbytes, flops)
+
+    def _arguments(self, others: list[int], tiles: int, per_group: int) -> Arguments:
+        lines, lane, tables = self.lines, self.lane, self.tables
+        real = stored_type(self.dtype).value
+        found = Arguments(self.index)
+        found.memory(real, "x_memory", lines.x.buffer)
+        found.memory(real, "y_memory", lines.y.buffer, read_only=False)
+        found.memory(real, "table_memory", "table")
+        found.numbers(lines=lines.sizes[lane], tiles=tiles, per_group=per_group)
+        found.numbers(root=tables.get(f"roots{lines.n}", 0))
+        for side, label in ((lines.x, "x"), (lines.y, "y")):
+            names = [f"{label}_{word}" for word in ("start", "step", "lane", "part")]
+            given = side.start, side.step, side.strides[lane], side.part
+            found.numbers(**dict(zip(names, given, strict=True)))
+        for places, label, table in ((lines.read, "in", "before"), (lines.written, "out", "after")):
+            names = [*(f"{label}_{word}" for word in ("step", "lane", "limit")), table]
+            where = tables.get(places.table, 0)
+            given = places.step, places.strides[lane], places.limit, where
+            found.numbers(**dict(zip(names, given, strict=True)))
+        found.numbers(points=lines.points, x_point=lines.point, in_given=lines.given)
+        for k, d in enumerate(others):
+            found.numbers(**{f"k{k}": lines.sizes[d]})
+            walked = [each.strides[d] for each in (lines.x, lines.y)]
+            walked += [each.strides[d] for each in (lines.read, lines.written)]
+            for label, step in zip(("x", "y", "in", "out"), walked, strict=True):
+                found.numbers(**{f"{label}_k{k}": step})
+        if lines.scaled:
+            found.scalar(real, "scale", 0)
+        return found

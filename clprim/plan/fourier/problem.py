@@ -1,0 +1,338 @@
+"""What a Fourier transform is to be, and the shorter ones that it is made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from clprim.dtypes import AnyDType
+from clprim.traits import DeviceTraits
+
+# Bound: the largest prime that templates print sums and differences for.
+LARGEST = 13
+RADICES = [p for p in range(LARGEST, 1, -1) if all(p % d for d in range(2, p))]
+
+
+@dataclass(frozen=True)
+class Side:
+    """Where numbers lie, in reals: of a line from one to the next, and from line to line."""
+
+    buffer: str
+    start: int
+    step: int
+    part: int  # From a number's real part to its imaginary one; 0 of real numbers
+    strides: tuple[int, ...]
+
+    @property
+    def unit(self) -> int:
+        """The step of neighbours; 0 where parts lie apart."""
+        return {0: 1, 1: 2}.get(self.part, 0)
+
+
+@dataclass(frozen=True)
+class Places:
+    """The positions of numbers within a longer line, by which limits and tables know them."""
+
+    step: int
+    strides: tuple[int, ...]
+    limit: int = 0  # Positions from here on are none: read as 0, not written; 0 where all are
+    table: str = ""  # What numbers are multiplied by there
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Transforms of one length, of numbers that two sides have."""
+
+    n: int
+    sizes: tuple[int, ...]
+    x: Side
+    y: Side
+    read: Places
+    written: Places
+    swap_x: bool = False  # An inverse transform is one of swapped parts, swapped again
+    swap_y: bool = False
+    scaled: bool = False
+    # Of what is given as half a spectrum, how long the whole is, its side's step, and how much of
+    # it there is
+    points: int = 0
+    point: int = 0
+    given: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return math.prod(self.sizes)
+
+
+@dataclass(frozen=True)
+class Transform:
+    """What a call computes."""
+
+    n: int
+    sizes: tuple[int, ...]  # Of the lines
+    x: Side
+    y: Side
+    dtype: AnyDType  # Of real parts
+    inverse: bool = False
+    have: int = 0  # Numbers that are given of each line; the rest are 0
+    kept: int = 0  # Numbers that are wanted
+    half: bool = False  # Whether what is given is half a spectrum, of which the rest follows
+    scaled: bool = True
+
+    def __str__(self) -> str:
+        return f"{math.prod(self.sizes)} transforms of {self.n} numbers"
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return math.prod(self.sizes)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The lengths whose product a transform's length is, and the tables that it takes."""
+
+    n: int
+    lengths: tuple[int, ...]
+    convolved: int = 0  # The length of the convolution by which it is computed
+    # Name, and where it begins
+    tables: dict[str, int] = field(default_factory=dict, compare=False)
+    size: int = field(default=0, compare=False)
+
+
+def is_smooth(n: int) -> bool:
+    """Whether a length is a product of radices."""
+    for prime in RADICES:
+        while n % prime == 0:
+            n //= prime
+    return n == 1
+
+
+def radices_of(n: int, longest: int) -> tuple[int, ...]:
+    """Returns the radices whose product a smooth length is, powers of two in long ones first."""
+    twos = (n & -n).bit_length() - 1
+    widest = longest.bit_length() - 1
+    passes = -(-twos // widest)
+    # As even as can be: 8 x 8 is faster than 16 x 4.
+    found = [2 ** (twos // passes + (k < twos % passes)) for k in range(passes)]
+    n >>= twos
+    for prime in RADICES[:-1]:
+        while n % prime == 0:
+            found.append(prime)
+            n //= prime
+    return tuple(found)
+
+
+def split(n: int, most: int) -> tuple[int, ...]:
+    """Returns factors of a smooth length, none above ``most``, nearly equal ones."""
+    if n <= most:
+        return (n,)
+    steps = 2
+    while most**steps < n:
+        steps += 1
+    wanted = n ** (1 / steps)
+    fitting = [d for d in _divisors(n) if d <= most]
+    first = min(fitting, key=lambda d: abs(math.log(d / wanted)))
+    return (first, *split(n // first, most))
+
+
+def _divisors(n: int) -> list[int]:
+    found = [1]
+    for prime in RADICES:
+        power = 1
+        bases = list(found)
+        while n % prime == 0:
+            n //= prime
+            power *= prime
+            found += [b * power for b in bases]
+    return found
+
+
+def convolution_length(n: int) -> int:
+    """Returns the shortest of few lengths that a cyclic convolution of 2 n - 1 numbers fits in."""
+    power = 1 << (2 * n - 2).bit_length()
+    return next(
+        m for m in (power // 16 * 9, power // 8 * 5, power // 4 * 3, power) if m >= 2 * n - 1
+    )
+
+
+def longest(traits: DeviceTraits, itemsize: int) -> int:
+    """Returns the longest line that a kernel transforms in local memory."""
+    lanes = traits.lanes(itemsize) if traits.is_cpu else 1
+    room = min(traits.local_memory, traits.l2_bytes // 2) if traits.is_cpu else traits.local_memory
+    return max(16, room // (4 * itemsize * lanes))
+
+
+@lru_cache(maxsize=1024)
+def recipe(n: int, count: int, itemsize: int, traits: DeviceTraits) -> Recipe:
+    """Returns how a transform is composed on a device."""
+    if not is_smooth(n):
+        m = convolution_length(n)
+        inner = recipe(m, count, itemsize, traits)
+        tables, size = dict(inner.tables), inner.size
+        # What follows a chirp is read behind its end, and multiplied by 0 or not written.
+        for name, more in (("chirp", n), ("filter", m)):
+            tables[name], size = size, size + more
+        return Recipe(n, inner.lengths, m, tables, size)
+    most = longest(traits, itemsize)
+    lanes = traits.lanes(itemsize)
+    if traits.is_cpu and count < lanes and n >= 256:
+        most = min(most, math.isqrt(n) * 4)
+    lengths = split(n, most)
+    tables, size = {}, 0
+    for length in lengths:
+        if f"roots{length}" not in tables:
+            tables[f"roots{length}"], size = size, size + length
+    rest = n
+    for length in lengths[:-1]:
+        tables[f"turns{rest}"], size = size, size + rest
+        rest //= length
+    return Recipe(n, lengths, 0, tables, size)
+
+
+def table_of(made: Recipe, inverse: bool) -> np.ndarray[tuple[int, ...], np.dtype[np.complex128]]:
+    """Returns the numbers of all tables of a recipe, computed in float64."""
+    found = np.empty(made.size, np.complex128)
+    n, m = made.n, made.convolved
+    for name, at in made.tables.items():
+        if name.startswith("roots"):
+            length = int(name[5:])
+            found[at : at + length] = _roots(np.arange(length), length)
+        elif name.startswith("turns"):
+            rest = int(name[5:])
+            first = made.lengths[_level(made, rest)]
+            turns = np.outer(np.arange(first), np.arange(rest // first)).ravel()
+            found[at : at + rest] = _roots(turns, rest)
+    if m:
+        # exp(-i pi k² / n), by whole numbers below 2 n
+        chirp = _roots(np.arange(n, dtype=object) ** 2 % (2 * n), 2 * n)
+        chirp = np.conj(chirp) if inverse else chirp
+        spread = np.zeros(m, np.complex128)
+        spread[:n] = np.conj(chirp)
+        spread[m - n + 1 :] = np.conj(chirp[1:][::-1])
+        for name, values in (("chirp", chirp), ("filter", np.fft.fft(spread) / m)):
+            found[made.tables[name] : made.tables[name] + len(values)] = values
+    return found
+
+
+def _level(made: Recipe, rest: int) -> int:
+    total = made.convolved or made.n
+    for level, length in enumerate(made.lengths):
+        if total == rest:
+            return level
+        total //= length
+    raise AssertionError(rest)
+
+
+def _roots(turns: Any, n: int) -> Any:
+    """exp(-2 pi i t / n), exact at quarters."""
+    turns = np.asarray(turns % n, np.int64)
+    quarter, within = np.divmod(4 * turns, n)
+    angle = np.pi / 2 * (within / n)
+    value = np.cos(angle) - 1j * np.sin(angle)
+    return value * np.array([1, -1j, -1, 1j])[quarter]
+
+
+def stages(what: Transform, made: Recipe) -> Iterator[Lines]:
+    """Yields the transforms that a kernel computes each, in order."""
+    zeros = (0,) * len(what.sizes)
+    have = what.have if what.have < what.n and not what.half else 0
+    kept = what.kept if what.kept < what.n else 0
+    read, written = Places(1, zeros, have), Places(1, zeros, kept)
+    whole = Lines(
+        what.n,
+        what.sizes,
+        what.x,
+        what.y,
+        read,
+        written,
+        what.inverse,
+        what.inverse,
+        what.scaled,
+        what.n if what.half else 0,
+        what.x.step,
+        what.have,
+    )
+    if not made.convolved:
+        yield from _stages(whole, made.lengths, 0)
+        return
+    m = made.convolved
+    spectrum = _dense("spectrum", what.sizes, m)
+    first = Lines(
+        m,
+        what.sizes,
+        what.x,
+        spectrum,
+        Places(1, zeros, have or what.n, "chirp"),
+        Places(1, zeros, 0, "filter"),
+        points=whole.points,
+        point=whole.point,
+        given=whole.given,
+    )
+    last = Lines(
+        m,
+        what.sizes,
+        spectrum,
+        what.y,
+        Places(1, zeros),
+        Places(1, zeros, kept or what.n, "chirp"),
+        True,
+        True,
+        what.scaled,
+    )
+    yield from _stages(first, made.lengths, 0)
+    yield from _stages(last, made.lengths, 0)
+
+
+def _dense(name: str, sizes: tuple[int, ...], n: int) -> Side:
+    strides, step = [], 2 * n
+    for size in reversed(sizes):
+        strides.append(step)
+        step *= size
+    return Side(name, 0, 2, 1, tuple(reversed(strides)))
+
+
+def _stages(whole: Lines, lengths: tuple[int, ...], level: int) -> Iterator[Lines]:
+    """Yields transforms of columns, turned as their places say, then those of rows."""
+    if len(lengths) == 1:
+        yield whole
+        return
+    first, rest = lengths[0], whole.n // lengths[0]
+    x, y, read, written = whole.x, whole.y, whole.read, whole.written
+    between = _dense(f"between{level}", (*whole.sizes, first), rest)
+    columns = Side(between.buffer, 0, 2 * rest, 1, (*between.strides[:-1], 2))
+    none = (0,) * len(whole.sizes)
+    yield Lines(
+        first,
+        (*whole.sizes, rest),
+        Side(x.buffer, x.start, x.step * rest, x.part, (*x.strides, x.step)),
+        columns,
+        Places(read.step * rest, (*read.strides, read.step), read.limit, read.table),
+        Places(rest, (*none, 1), 0, f"turns{whole.n}"),
+        whole.swap_x,
+        points=whole.points,
+        point=whole.point,
+        given=whole.given,
+    )
+    yield from _stages(
+        Lines(
+            rest,
+            (*whole.sizes, first),
+            between,
+            Side(y.buffer, y.start, y.step * first, y.part, (*y.strides, y.step)),
+            Places(1, (*none, 0)),
+            Places(
+                written.step * first, (*written.strides, written.step), written.limit, written.table
+            ),
+            False,
+            whole.swap_y,
+            whole.scaled,
+        ),
+        lengths[1:],
+        level + 1,
+    )

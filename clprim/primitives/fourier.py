@@ -1,0 +1,118 @@
+"""Fourier transforms along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from clprim.arrays.array import Array
+from clprim.arrays.creation import asarray
+from clprim.call.forms import register_form
+from clprim.call.primitive import Primitive, Request, Target, run
+from clprim.plan.fourier.family import FOURIER
+from clprim.plan.fourier.problem import Recipe, Side, Transform, recipe, table_of
+from clprim.plan.kernel import Plan
+from clprim.plan.strides import Dim, Operand, Space, collapse, dense_strides
+from clprim.runtime.device import Device, current_device
+from clprim.traits import DeviceTraits
+
+
+class Options(NamedTuple):
+    """What a call is told beside the array."""
+
+    n: int  # The length of a transform
+    axis: int
+    inverse: bool
+    kept: int  # Numbers that are wanted
+    half: bool  # Whether what is given is half a spectrum
+    real: bool  # Whether results are real
+    pairs: bool  # Whether the last axis holds real and imaginary parts
+
+
+class _Problem(NamedTuple):
+    """What a call computes."""
+
+    results: tuple[Operand, ...]
+    transform: Transform
+
+
+class _Fourier(Primitive):
+    """Transforms along an axis; the table of roots is given beside the array."""
+
+    def problem(self, request: Request, target: Target) -> _Problem:
+        """See `Primitive.problem`."""
+        del target
+        x, options = request.operands[0], request.options
+        shape = [*x.shape]
+        shape[options.axis] = options.kept
+        given_pairs = options.pairs and x.shape[-1] == 2
+        parts = np.dtype(f"f{x.dtype.itemsize // (1 + (x.dtype.kind == 'c'))}")
+        whole = np.dtype(f"c{2 * parts.itemsize}")
+        dtype = parts if options.real or options.pairs else whole
+        if options.pairs:
+            shape[-1] = 1 if options.real else 2
+        y = Operand(
+            tuple(shape), dense_strides(tuple(shape), dtype.itemsize, range(len(shape))), 0, dtype
+        )
+        complex_x = given_pairs or x.dtype.kind == "c"
+        part_x = x.strides[-1] // parts.itemsize if given_pairs else int(complex_x)
+        return _Problem((y,), _transform(x, y, parts, part_x, options))
+
+    def plan(self, problem: _Problem, traits: DeviceTraits) -> Plan | None:
+        """See `Primitive.plan`."""
+        return FOURIER.plan(problem.transform, traits) if problem.transform.count else None
+
+    def names(self, problem: _Problem) -> Sequence[str]:
+        """The result, the array, and the table."""
+        del problem
+        return "y", "x", "table"
+
+
+def _transform(
+    x: Operand, y: Operand, parts: np.dtype[Any], part_x: int, options: Options
+) -> Transform:
+    axes = [d for d in range(len(x.shape) - options.pairs) if d != options.axis]
+    steps = [[s // parts.itemsize for s in o.strides] for o in (x, y)]
+    loops = tuple(Dim(x.shape[d], (steps[0][d], steps[1][d])) for d in axes)
+    space = collapse(Space(loops, (x.offset // parts.itemsize, 0)), flip=False)
+    dims = space.dims or (Dim(1, (0, 0)),)
+    sides = [
+        Side(
+            name, space.offsets[k], steps[k][options.axis], part, tuple(d.strides[k] for d in dims)
+        )
+        for k, (name, part) in enumerate((("x", part_x), ("y", int(not options.real))))
+    ]
+    return Transform(
+        options.n,
+        tuple(d.size for d in dims),
+        sides[0],
+        sides[1],
+        parts,
+        options.inverse,
+        x.shape[options.axis],
+        options.kept,
+        options.half,
+    )
+
+
+_fourier = _Fourier("fourier")
+register_form("fourier", lambda: _fourier)
+
+
+@lru_cache(maxsize=256)
+def _table(made: Recipe, inverse: bool, parts: str, device: Device) -> Array:
+    table = table_of(made, inverse).view(np.float64).astype(parts)
+    return asarray(table, device=device)
+
+
+def transform(x: Any, options: Options, scale: float) -> Array:
+    """Returns the transforms of an array along an axis, times a number."""
+    device = current_device()
+    itemsize = x.dtype.itemsize // (1 + (x.dtype.kind == "c"))
+    count = x.size // max(1, x.shape[options.axis] * (x.shape[-1] if options.pairs else 1))
+    made = recipe(options.n, count, itemsize, device.traits)
+    table = _table(made, options.inverse, f"f{itemsize}", device)
+    return run(_fourier, (x, table), (scale,), options=options)[0]
