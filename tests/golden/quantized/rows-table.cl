@@ -6,11 +6,12 @@
 //        +------+---------------------+
 typedef int index_t;
 
-__constant float codes[16] = { -8.0f, -7.0f, -6.0f, -5.0f, -4.0f, -3.0f, -2.0f, -1.0f, 0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f };
 static inline float16 looked_up(uint16 at)
 {
     at &= 15;
-    return (float16)(codes[at.s0], codes[at.s1], codes[at.s2], codes[at.s3], codes[at.s4], codes[at.s5], codes[at.s6], codes[at.s7], codes[at.s8], codes[at.s9], codes[at.sa], codes[at.sb], codes[at.sc], codes[at.sd], codes[at.se], codes[at.sf]);
+    const float16 from_0 = (float16)(-8.0f, -7.0f, -6.0f, -5.0f, -4.0f, -3.0f, -2.0f, -1.0f, 0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f);
+    float16 found = (float16)(from_0[at.s0], from_0[at.s1], from_0[at.s2], from_0[at.s3], from_0[at.s4], from_0[at.s5], from_0[at.s6], from_0[at.s7], from_0[at.s8], from_0[at.s9], from_0[at.sa], from_0[at.sb], from_0[at.sc], from_0[at.sd], from_0[at.se], from_0[at.sf]);
+    return found;
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
