@@ -1,4 +1,4 @@
-"""Layers of language models: products with weights of 4 bits beside others', and float32."""
+"""Layers of language models beside others': weights of 4 bits, one token's attention, models."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+import clprim as cp
 from bench.case import Call, Case, Data, Make, Options, Page, into, marked, normal
+from bench.cases.language_models import model_tables
 from bench.peers import onnx_runtime
 from clprim import ops
 
@@ -15,6 +17,9 @@ from clprim import ops
 _LAYERS = ((896, 4864), (2048, 8192), (4096, 4096), (4096, 14336))
 _ROWS = (1, 8, 64)
 _BLOCK = 32
+# Keys of which one token's attention has 14 heads of 64, with 2 heads of keys.
+_KEYS = (1024, 4096)
+_HEADS, _KEY_HEADS, _SIZE = 14, 2, 64
 
 
 def _numbers(rows: int, depth: int, outputs: int) -> Data:
@@ -75,7 +80,38 @@ def language_cases(args: Options) -> list[Case]:
                     tolerance=1e-4,
                 )
             )
-    return found
+    return [*found, *(_attention(keys) for keys in ((40,) if args.quick else _KEYS))]
+
+
+def _attention(keys: int) -> Case:
+    shapes = [(1, _HEADS, 1, _SIZE), *2 * [(1, _KEY_HEADS, keys, _SIZE)]]
+    return Case(
+        "Attention of one token, 14 heads of 64, 2 of keys",
+        f"{keys} keys",
+        4 * _HEADS * keys * _SIZE,
+        lambda: Data(*(normal(shape, seed=n) for n, shape in enumerate(shapes))),
+        {"clprim": _attend, "clprim, float16": _attend_halves, "PyTorch, float32": _attend_pytorch},
+        tolerance=1e-4,
+    )
+
+
+def _attend(data: Data, *, dtype: str = "float32") -> Call:
+    query, *cache = data.device
+    keys, values = (array.astype(dtype) for array in cache)
+    length = cp.asarray(np.int32([keys.shape[2]]))
+    options = {"is_causal": True, "enable_gqa": True, "length": length}
+    return partial(ops.scaled_dot_product_attention, query, keys, values, **options)
+
+
+def _attend_halves(data: Data) -> Call:
+    return marked(_attend(data, dtype="float16"), differs=True)
+
+
+def _attend_pytorch(data: Data) -> Call:
+    import torch
+
+    attend = torch.nn.functional.scaled_dot_product_attention
+    return partial(attend, *data.torch, enable_gqa=True)
 
 
 def _expected(data: Data) -> Any:
@@ -85,8 +121,9 @@ def _expected(data: Data) -> Any:
 
 PAGES = {
     "language": Page(
-        "Language models: products with weights of 4 bits", "GFLOP/s", language_cases, (),
+        "Language models", "GFLOP/s", language_cases, (),
         "Blocks of 32 elements have a scale: Q4_0, and `MatMulNBits` of ONNX Runtime, whose sums "
         "are of float32 (`accuracy_level` 1), or of rows rounded to 8 bits (4).",
+        more=model_tables,
     )
 }  # fmt: skip

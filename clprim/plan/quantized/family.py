@@ -131,6 +131,8 @@ def _plan_rows(what: CodedProduct, traits: DeviceTraits, tile: RowsTile) -> Plan
     folded = traits.is_cpu and not what.coding.number and math.prod(what.lanes) <= FOLDED
     folded = folded and what.depth // what.coding.group <= MOST_GROUPS
     items = 1 if traits.is_cpu else OUTPUTS
+    # A model's weights come from memory, however few. Codes of whole bytes need no help for that.
+    streamed = traits.prefetch and what.coding.parts > 1
     return _plan(
         what,
         traits,
@@ -139,7 +141,7 @@ def _plan_rows(what: CodedProduct, traits: DeviceTraits, tile: RowsTile) -> Plan
         tile.rows,
         folded=folded,
         chains=2 if folded else 1,
-        ahead=4 * AHEAD if traits.prefetch and what.nbytes > traits.l2_bytes else 0,
+        ahead=AHEAD if streamed else 0,
         slices=tile.slices,
         items=items,
     )

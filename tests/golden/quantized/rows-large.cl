@@ -96,7 +96,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
             for (int u = 0; u < 1; ++u) {
                 __global const uchar *unit = block + 0 + u * 576;
                 const index_t k = b * 32 + u * 32;
-                prefetch_line(unit + 16896);
+                prefetch_line(unit + 4608);
                 for (int group_of = 0; group_of < 1; ++group_of) {
                     float16 scale[2];
                     float16 offset[2];
@@ -114,8 +114,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                         for (int v = 0; v < 2; ++v)
                             part[j][v] = 0;
                     for (int i = group_of * 4; i < (group_of + 1) * 4; ++i) {
-                        prefetch_line(unit + 16384 + i * 128 + from * 4);
-                        prefetch_line(unit + 16448 + i * 128 + from * 4);
+                        prefetch_line(unit + 4096 + i * 128 + from * 4);
+                        prefetch_line(unit + 4160 + i * 128 + from * 4);
                         uint16 low[2];
                         #pragma unroll
                         for (int v = 0; v < 2; ++v)
