@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--stop", action="append", default=[], metavar="TEXT", help="ends the text")
     add("--context", type=read_positive, help="tokens there is room for (4096, or the model's)")
     add("--draft", help="what guesses tokens: lookup, or the file of a small model")
+    add("--cache", default="float16", help="dtype of keys and values: float16, int8 and others")
     add("--chat", action="store_true", help="put the prompt into the model's template of chats")
 
 
@@ -35,9 +36,11 @@ def generate(args: argparse.Namespace) -> int:
 
     started = time.perf_counter()
     with waiting("loading"):
-        model = llm.load(args.model, context=args.context)
+        model = llm.load(args.model, context=args.context, cache=args.cache)
         lookup = args.draft in (None, "lookup")
-        draft = args.draft if lookup else llm.load(args.draft, context=args.context)
+        draft = (
+            args.draft if lookup else llm.load(args.draft, context=args.context, cache=args.cache)
+        )
     loaded = time.perf_counter() - started
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
     found = model.generate(

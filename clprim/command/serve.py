@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--port", type=int, default=8080, help="where it answers (8080); 0 finds a free one")
     add("--name", help="the model's name (that of the file)")
     add("--texts", type=read_positive, default=16, help="texts at a time, up to 16; others wait")
+    add("--cache", default="float16", help="dtype of keys and values: float16, int8 and others")
     add("--context", type=read_positive, help="tokens there is room for (4096, or the model's)")
 
 
@@ -32,7 +33,8 @@ def serve(args: argparse.Namespace) -> int:
     listening = _listening(args.host, args.port)
     with listening:
         with waiting("loading"):
-            batch = llm.Batch(llm.load(args.model, context=args.context), args.texts)
+            model = llm.load(args.model, context=args.context, cache=args.cache)
+            batch = llm.Batch(model, args.texts)
             batch.prepare()
         name = args.name or args.model.stem
         host, port = listening.getsockname()[:2]

@@ -21,6 +21,7 @@ from clprim.llm.network import Network
 from clprim.llm.sampling import GREEDY, Rule, Sampling, choose
 from clprim.llm.speculation import ROWS, Drafts, Lookup, checked
 from clprim.llm.tokenizer import Pieces, tokenizer_of
+from clprim.ops.attention.static import stored_as
 from clprim.ops.shared.checks import is_array
 from clprim.ops.shared.dims import whole
 from clprim.runtime.device import current_device, on
@@ -42,7 +43,7 @@ class Model:
         context: How many tokens a text may have, those of a prompt among them.
     """
 
-    def __init__(self, file: Any, context: int | None, launches: str) -> None:
+    def __init__(self, file: Any, context: int | None, launches: str, cache: Any) -> None:
         self.metadata, self.device = file.metadata, current_device()
         self.tokenizer = tokenizer_of(file.metadata)
         sizes = sizes_of(file.metadata)
@@ -50,7 +51,7 @@ class Model:
         most = room if context is None else whole("load", "context", context, 1)
         if most > sizes.context:
             raise ShapeError(f"load: context={most}: the model's limit is {sizes.context} tokens")
-        self.context = most
+        self.context, self._stored = most, stored_as("load: cache", cache)
         # What fills a tile up has places behind the last one.
         self.network = network = Network(file, most + TILES[-1])
         if network.vocabulary < len(self.tokenizer.pieces):
@@ -115,11 +116,12 @@ class Model:
             return [bos, *found]
         return found
 
-    def logits(self, ids: Any) -> Array:
+    def logits(self, ids: Any, *, cache: Any = "float32") -> Array:
         """Returns the scores of what comes after each of some tokens.
 
         Args:
             ids: Tokens, (L,) or (1, L): numbers or an array.
+            cache: Of what dtype keys and values are, as of `load`.
 
         Returns:
             (L, V), or (1, L, V), of float32.
@@ -132,10 +134,10 @@ class Model:
         if flat.ndim != 1:
             raise ShapeError(f"logits: ids have shape {given.shape}, expected (L,) or (1, L)")
         numbers = self._checked("logits", flat.tolist(), 0)
-        with on(self.device), self.cache("float32") as cache:
+        with on(self.device), self.cache(stored_as("logits: cache", cache)) as memory:
             out = empty((len(numbers), self.network.vocabulary), "float32")
             for at, count, tile in tiles(numbers):
-                found = self._scores(asarray(tile), one_of(at), cache.keys, cache.values)
+                found = self._scores(asarray(tile), one_of(at), memory.keys, memory.values)
                 out[at : at + count] = found[:count]
         return out.reshape((*given.shape, -1))
 
@@ -267,11 +269,11 @@ class Model:
             found = self._likeliest(asarray(rows), one_of(place), keys, values)
             return [int(n) for n in found.get()[: len(ids)]]
 
-    def new_cache(self, texts: int = 1, dtype: str = "float16") -> ops.KeyValueCache:
+    def new_cache(self, texts: int = 1, dtype: str | None = None) -> ops.KeyValueCache:
         """Returns memory for the keys and values of some texts, and of what fills a tile up."""
         s = self.network.sizes
         sizes = s.layers, texts, s.key_heads, self.context + TILES[-1], s.size
-        return ops.KeyValueCache(*sizes, dtype)
+        return ops.KeyValueCache(*sizes, dtype or self._stored)
 
     def _arguments(self, ids: Sequence[int], cache: Any) -> tuple[Any, ...]:
         """What a step of the greatest scores is called with."""
@@ -296,8 +298,9 @@ class Model:
         return numbers
 
     @contextmanager
-    def cache(self, dtype: str = "float16") -> Iterator[Any]:
+    def cache(self, dtype: str | None = None) -> Iterator[Any]:
         """Memory for one text, which is another's later; scores alone are as exact as can be."""
+        dtype = dtype or self._stored
         found = self._spare.pop(dtype, None) or self.new_cache(1, dtype)
         try:
             yield found
@@ -429,7 +432,12 @@ def tiles(numbers: Sequence[int], most: int = TILES[-1]) -> Iterator[Piece]:
 
 
 def load(
-    path: Any, device: Any = None, *, context: int | None = None, launches: str = "auto"
+    path: Any,
+    device: Any = None,
+    *,
+    context: int | None = None,
+    launches: str = "auto",
+    cache: Any = "float16",
 ) -> Model:
     """Reads a language model from a GGUF file, or from all files of a split one.
 
@@ -439,6 +447,7 @@ def load(
         context: How many tokens a text may have; by default what the model was made for, but no
             more than 4096: the memory of keys and values grows with it.
         launches: How the kernels of a token are launched, as of `cp.jit`.
+        cache: Dtype of keys and values, as of `ops.KeyValueCache`: int8 takes half of the memory.
 
     Raises:
         DefinitionError: No such file; an architecture, tokenizer or format that is not there, with
@@ -454,4 +463,4 @@ def load(
     """
     file = read_gguf(path)
     with nullcontext() if device is None else on(device):
-        return Model(file, context, launches)
+        return Model(file, context, launches, cache)

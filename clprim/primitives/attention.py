@@ -21,7 +21,7 @@ _WRITTEN = ("dq", "dk", "dv", "dmask")
 
 
 class Problem(NamedTuple):
-    """What a call computes: results from arrays, of which a mask, or lengths, is the last one."""
+    """What a call computes: results from arrays, behind them a mask, or lengths and a bias."""
 
     results: tuple[Operand, ...]
     arrays: tuple[Operand, ...]
@@ -68,14 +68,15 @@ class _Written(Primitive):
         given = zip(self.names(problem), (*problem.results, *problem.arrays), strict=True)
         named = dict(given)
         # As kernels take them: what is read, what is written, then a mask and its gradient.
-        order = (*self._read, *self._written[:3], "mask", "dmask", "length")
+        order = (*self._read, *self._written[:3], "mask", "dmask", "length", "bias")
         arrays = {name: named[name] for name in order if name in named}
         return planned_by(self._family, self._heads(problem, arrays), traits)
 
     def names(self, problem: Problem) -> Sequence[str]:
-        """The results, then queries, keys, values and the mask, or lengths, which are integers."""
-        last = "length" if problem.arrays[-1].dtype.kind == "i" else "mask"
-        read = (*self._read, last)[: len(problem.arrays)]
+        """The results, then queries, keys, values and the mask, or lengths and the bias."""
+        cached = any(a.dtype.kind == "i" for a in problem.arrays[3:4])
+        last = ("length", "bias") if cached else ("mask",)
+        read = (*self._read, *last)[: len(problem.arrays)]
         return *self._written[: len(problem.results)], *read
 
 

@@ -57,26 +57,28 @@ def attend(
 
 def attend_static(
     given: Sequence[Any],
-    lengths: Any,
     causal: bool,
     numbers: tuple[float, int, float],
     out: Any,
     sums: Any,
 ) -> bool:
-    """Likewise of the first keys, as many as ``lengths`` say; a window and a cap are numbers."""
+    """Likewise of the first keys, as many as lengths say; a window and a cap are numbers.
+
+    What is given are queries, keys, values, lengths and perhaps a slope and a sink of each query.
+    """
     last = not causal or given[0].shape[-2] == 1
-    if last and attend_few((*given, lengths), numbers, out, sums):
+    if last and attend_few(given, numbers, out, sums):
         return True
-    return _ran(ATTENTION, (*given, lengths), numbers, (out, sums), Causal(causal, 0))
+    return _ran(ATTENTION, given, numbers, (out, sums), Causal(causal, 0))
 
 
 def attend_few(given: Sequence[Any], numbers: tuple[float, ...], out: Any, sums: Any) -> bool:
     """Likewise of few queries, keys, values, a mask as they are stored; see `plan_attention_few`.
 
-    The mask may be lengths, which are integers, and numbers those of `attend_static`.
+    What is given, and numbers, may be those of `attend_static`.
     """
     device = current_device()
-    query, key, value, mask = given
+    query, key, value, *more = (a for a in given if a is not None)
     one = query.ndim > 3 and query.shape[-2] == key.shape[-3] == 1
     if one and query.shape[-3] <= FEW:
         # Heads that share keys are queries of one.
@@ -84,7 +86,7 @@ def attend_few(given: Sequence[Any], numbers: tuple[float, ...], out: Any, sums:
             a[..., 0, :, :] if a.shape[-3] == 1 else a[..., 0, :]
             for a in (query, key, value, out, sums)
         )
-        mask = None if mask is None else mask[..., 0, :]
+        more = [a[..., 0, :] for a in more]
     slices = _slices(device, *[(a.shape, a.strides, a.dtype) for a in (query, key, value)])
     if not slices:
         return False
@@ -95,8 +97,7 @@ def attend_few(given: Sequence[Any], numbers: tuple[float, ...], out: Any, sums:
             new_dense((slices, *out.shape), sums.dtype),
             new_dense((slices, *pair), sums.dtype),
         )
-    inputs = (query, key, value) if mask is None else (query, key, value, mask)
-    if not _ran(FEW_QUERIES, inputs, numbers, results, slices):
+    if not _ran(FEW_QUERIES, (query, key, value, *more), numbers, results, slices):
         return False
     if slices > 1:
         most, total = results[1][..., :1], results[1][..., 1:]

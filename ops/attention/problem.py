@@ -120,8 +120,9 @@ def _checked(
     """Returns the dimensions before queries, heads among them, and how many share a key."""
     arrays = {"query": query, "key": key, "value": value}
     dtypes = {dtype_of(what, label, a) for label, a in arrays.items()}
-    apart = len(dtypes) != 1 and not any_keys
-    if apart or any(d.kind in "biu" for d in dtypes):
+    if any_keys:  # of a cache, which may have fewer bits
+        dtypes = {query.dtype}
+    if len(dtypes) != 1 or any(d.kind in "biu" for d in dtypes):
         given = ", ".join(str(a.dtype) for a in arrays.values())
         raise DTypeError(f"{what}: query, key, value are {given}: expected one floating dtype")
     if not query.ndim == key.ndim == value.ndim >= 2:

@@ -49,6 +49,8 @@ def scaled_dot_product_attention(
     length: Any = None,
     window: int | None = None,
     softcap: float = 0.0,
+    slopes: Any = None,
+    sink: Any = None,
 ) -> Array:
     """Returns softmax(query keyᵀ · scale + mask) value, as `torch.nn.functional` has it.
 
@@ -72,6 +74,10 @@ def scaled_dot_product_attention(
             values may be of fewer bits than queries; there is no mask, dropout nor gradient.
         window: With ``length`` and ``is_causal``, how many keys a query sees, its own the last one.
         softcap: With ``length``, c of c · tanh(score / c), at which scores are capped; 0 is none.
+        slopes: With ``length`` and ``is_causal``, numbers (heads,) of float32: what a score loses
+            for each token that its key is before the query (ALiBi: Press and others, 2021).
+        sink: With ``length``, numbers (heads,) of float32: of each head one more score, whose key
+            has no value (Xiao and others, 2023).
 
     Returns:
         (…, heads, L, F), or a tuple of it, the logarithm of each query's sum (…, heads, L), and the
@@ -90,9 +96,12 @@ def scaled_dot_product_attention(
     if length is not None:
         if attn_mask is not None or dropout_p or return_stats:
             raise ShapeError(f"{_WHAT}: length= goes without attn_mask, dropout_p and return_stats")
-        return attention_of_static(arrays, length, is_causal, scale, enable_gqa, window, softcap)
-    if window is not None or softcap:
-        raise ShapeError(f"{_WHAT}: window= and softcap= need length=; see `cached_attention`")
+        options = length, is_causal, scale, enable_gqa, window, softcap, slopes, sink
+        return attention_of_static(arrays, *options)
+    if softcap or any(a is not None for a in (window, slopes, sink)):
+        raise ShapeError(
+            f"{_WHAT}: window=, softcap=, slopes= and sink= need length=; see `cached_attention`"
+        )
     p = Problem(_WHAT, arrays, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     out = new_dense((*query.shape[:-1], value.shape[-1]), p.dtype)
     sums = new_dense(query.shape[:-1], p.wide)

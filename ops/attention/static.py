@@ -15,12 +15,21 @@ from clprim.ops.attention.fused import attend_static
 from clprim.ops.attention.problem import Problem
 from clprim.ops.index.gather import check_index
 from clprim.ops.index.scatter import index_copy
-from clprim.ops.shared.checks import dtype_of, is_array, real
+from clprim.ops.shared.checks import check_dtype, check_shape, dtype_of, is_array, real
 from clprim.ops.shared.dims import empty_like, whole
 from clprim.ops.shared.strings import kernel
+from clprim.primitives.reduction import Reduction
 
 # Bound: a window that hides nothing, which added to a place is still an int.
 _ALL = 1 << 30
+
+
+def stored_as(what: str, dtype: Any) -> str:
+    """Returns the name of a dtype of storage."""
+    name = str(as_dtype(dtype))
+    if name not in ("float32", "float16", "bfloat16", "int8"):
+        raise DTypeError(f"{what}: dtype is {name}, expected float32, float16, bfloat16 or int8")
+    return name
 
 
 class KeyValueCache:
@@ -32,10 +41,11 @@ class KeyValueCache:
         heads: Heads of keys, of which several heads of queries may share one.
         length: How many tokens there is room for.
         size: Elements of a head.
-        dtype: Of storage: float32, or float16 or bfloat16, which take half the memory.
+        dtype: Of storage: float32; float16 or bfloat16, which take half the memory; or int8, a
+            quarter: the codes of each token and head have a scale, four more bytes behind them.
 
     Attributes:
-        keys: (layers, batch, heads, length, size), zeros at first.
+        keys: (layers, batch, heads, length, size), of int8 size + 4; zeros at first.
         values: Likewise.
 
     Raises:
@@ -65,9 +75,8 @@ class KeyValueCache:
         what = "KeyValueCache"
         given = {"layers": layers, "batch": batch, "heads": heads, "length": length, "size": size}
         shape = tuple(whole(what, label, n, 1) for label, n in given.items())
-        kind = as_dtype(dtype)
-        if str(kind) not in ("float32", "float16", "bfloat16"):
-            raise DTypeError(f"{what}: dtype is {kind}, expected float32, float16 or bfloat16")
+        kind = as_dtype(stored_as(what, dtype))
+        shape = (*shape[:-1], shape[-1] + _behind(kind))
         self.keys, self.values = zeros(shape, kind), zeros(shape, kind)
 
     @classmethod
@@ -102,7 +111,8 @@ class KeyValueCache:
         for label, array in {"key": key, "value": value}.items():
             if dtype_of(what, label, array).kind in "biu":
                 raise DTypeError(f"{what}: {label} is {array.dtype}, expected a floating dtype")
-            expected = (*keys.shape[:2], key.shape[-2] if key.ndim else 1, keys.shape[-1])
+            size = keys.shape[-1] - _behind(keys.dtype)
+            expected = (*keys.shape[:2], key.shape[-2] if key.ndim else 1, size)
             if array.shape != expected:
                 raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {expected}")
         count = key.shape[-2]
@@ -129,7 +139,34 @@ class KeyValueCache:
         return found
 
 
+def _behind(dtype: Any) -> int:
+    """Elements behind a row's: bytes of what its codes are multiplied with."""
+    return 4 if dtype == np.int8 else 0
+
+
+_largest = Reduction(
+    "y0 = fabs(x0);", init="reduce_y0 = 0;", step="reduce_y0 = fmax(reduce_y0, y0);",
+    name="largest", result_type=np.float32,
+)  # fmt: skip
+_coded = kernel(
+    "long n = coord(3), left = n - size_x0(3); float scale = x1 / 127;"
+    " float code = left < 0 && x1 > 0 ? (float)at_x0(coord(0), coord(1), coord(2), n) / scale : 0;"
+    " y0 = left < 0 ? (int)rint(code) : as_int(scale) >> (8 * left);",
+    "code", np.int8,
+)  # fmt: skip
+_decoded = kernel(
+    "long n = size(3);"
+    " uint scale = 0; for (int b = 3; b >= 0; --b)"
+    " scale = scale << 8 | (uchar)at_x0(coord(0), coord(1), coord(2), n + b);"
+    " y0 = at_x0(coord(0), coord(1), coord(2), coord(3)) * as_float(scale);",
+    "decode", np.float32,
+)  # fmt: skip
+
+
 def _stored(array: Any, dtype: Any) -> Any:
+    if dtype == np.int8:
+        shape = (*array.shape[:-1], array.shape[-1] + _behind(dtype))
+        return _coded(array, _largest(array, axis=-1, keepdims=True), shape=shape)
     return array if array.dtype == dtype else kernel("y0 = x0;", "copy", dtype)(array)
 
 
@@ -157,6 +194,8 @@ def attention_of_static(
     enable_gqa: bool,
     window: Any,
     softcap: Any,
+    slopes: Any,
+    sink: Any,
 ) -> Array:
     """Computes `scaled_dot_product_attention` over the first ``length`` keys."""
     what = "scaled_dot_product_attention"
@@ -165,19 +204,28 @@ def attention_of_static(
     if not 0 <= cap < float("inf"):
         raise DefinitionError(f"{what}: softcap={softcap}: expected a number of at least 0")
     for label, array in {"key": key, "value": value}.items():
-        if dtype_of(what, label, array).kind in "biu":
-            raise DTypeError(f"{what}: {label} is {array.dtype}, expected a floating dtype")
+        kind = dtype_of(what, label, array)
+        if kind.kind in "biu" and not key.dtype == value.dtype == np.int8:
+            raise DTypeError(f"{what}: {label} is {kind}, expected a floating dtype or both int8")
     if getattr(query, "ndim", 0) != 4:
         raise ShapeError(f"{what}: length= needs a query of shape (N, heads, L, E)")
+    if key.dtype == np.int8:
+        key, value = (a[..., : -_behind(a.dtype)] for a in (key, value))
     if window is not None and not is_causal:
         raise DefinitionError(f"{what}: window={quoted(window)} needs is_causal=True")
+    if slopes is not None and not is_causal:
+        raise DefinitionError(f"{what}: slopes= needs is_causal=True")
     seen = _ALL if window is None else min(_ALL, whole(what, "window", window, 1))
-    p = Problem(what, arrays, None, 0.0, False, scale, enable_gqa, any_keys=True)
+    p = Problem(what, (query, key, value), None, 0.0, False, scale, enable_gqa, any_keys=True)
     lengths = _whole_numbers(what, "length", length)
     if lengths.shape not in ((1,), query.shape[:1]):
         raise ShapeError(
             f"{what}: length has shape {lengths.shape}, expected (1,) or {query.shape[:1]}"
         )
+    for label, array in {"slopes": slopes, "sink": sink}.items():
+        if array is not None:
+            check_dtype(what, label, array, np.dtype(np.float32))
+            check_shape(what, label, array, p.full[1:2])
     step = (0,) if lengths.size == 1 else lengths.strides
     out = empty_like(query, (*query.shape[:-1], value.shape[-1]), p.dtype)
     if not out.size:
@@ -191,10 +239,26 @@ def attention_of_static(
     ones, none = (1,) * (p.query.ndim - 1), (0,) * (p.query.ndim - 1)
     each = view_of(counts, (*counts.shape, *ones), (*step, *none), counts.offset)
     numbers = p.scale, seen, cap
-    given = p.query, p.key, p.value
-    if attend_static(given, each, bool(is_causal), numbers, p.split(out), p.split(column)):
+    given = [p.query, p.key, p.value, each]
+    if slopes is not None or sink is not None:
+        bias = _bias(slopes, sink, p.full[1])
+        rows = view_of(bias, (*query.shape[:-1], 2), (0, 8, 0, 4), bias.offset)
+        given.append(p.split(rows))
+    if attend_static(given, bool(is_causal), numbers, p.split(out), p.split(column)):
         return out
-    return _composed(p, arrays, counts, bool(is_causal), numbers, enable_gqa)
+    return _composed(p, arrays, counts, bool(is_causal), numbers, enable_gqa, slopes, sink)
+
+
+def _bias(slopes: Any, sink: Any, heads: int) -> Any:
+    """A slope and a sink of each head, (heads, 2); what is not there changes nothing."""
+    given = [a[:, None] for a in (slopes, sink) if a is not None]
+    slope = "x0" if slopes is not None else "0"
+    last = f"x{len(given) - 1}" if sink is not None else "-INFINITY"
+    text = f"y0 = coord(1) ? {last} : {slope};"
+    return kernel(text, "bias", np.float32)(*given, shape=(heads, 2))
+
+
+_distances = kernel("y0 = x0 * (coord(3) - coord(2) - x1 + size(2));", "distances", np.float32)
 
 
 _from_the_end = kernel("y0 = x0 - w0;", "past", np.int32)
@@ -207,18 +271,28 @@ def _composed(
     causal: bool,
     numbers: tuple[float, int, float],
     enable_gqa: bool,
+    slopes: Any,
+    sink: Any,
 ) -> Array:
     """Likewise with a mask, where a device has no kernel for it."""
     from clprim import ops  # after what this is a part of
 
     query, key, value = arrays
+    if key.dtype == np.int8:
+        sizes = (a.shape[-1] - _behind(a.dtype) for a in (key, value))
+        key, value = (
+            _decoded(a, shape=(*a.shape[:-1], n)) for a, n in zip((key, value), sizes, strict=True)
+        )
     key, value = (_stored(a, p.dtype) for a in (key, value))
     scale, seen, cap = numbers
     past = _from_the_end(counts, query.shape[-2])
     window = (seen - 1, -1) if causal and seen < _ALL else (-1, -1)
+    mask = None
+    if slopes is not None:
+        mask = _distances(slopes[:, None, None], counts[:, None, None, None], shape=p.full)
     found = ops.cached_attention(
-        query, key, value, scale=scale, softcap=cap, is_causal=causal,
-        past=past, lengths=counts, window=window, enable_gqa=enable_gqa,
+        query, key, value, mask, scale=scale, softcap=cap, is_causal=causal,
+        past=past, lengths=counts, window=window, enable_gqa=enable_gqa, sink=sink,
     )  # fmt: skip
     assert not isinstance(found, tuple)  # no scores were asked for
     return found

@@ -155,6 +155,23 @@ def test_prompts_of_any_length_compile_nothing_new(device, tmp_path):
     assert (spent.builds, spent.plans) == (0, 0)
 
 
+def test_keys_and_values_of_8_bits(device, tmp_path):
+    path = tiny(tmp_path, "gemma3")
+    model, other = (clprim.llm.load(path, cache=dtype) for dtype in ("int8", "float16"))
+    ids = RNG.integers(3, 259, 40).tolist()
+    found, exact = (other.logits(ids, cache=dtype).get() for dtype in ("int8", "float32"))
+    assert 1e-4 * exact.std() < np.abs(found - exact).max() <= 0.1 * exact.std()
+    text = model.generate(ids, tokens=9)
+    "".join(text)
+    scores = model.logits([*ids, *text.tokens], cache="int8").get()[len(ids) - 1 : -1]
+    chosen = np.take_along_axis(scores, np.array(text.tokens)[:, None], 1)[:, 0]
+    assert (chosen >= scores.max(1) - 0.05 * exact.std()).all()
+    sizes = [float(m.explain().split(" keeps ")[1].split()[0]) for m in (model, other)]
+    assert sizes[0] == pytest.approx(sizes[1] * (16 + 4) / 32, abs=0.1)
+    with pytest.raises(cp.ClprimError, match="bfloat16 or int8"):
+        clprim.llm.load(path, cache="int16")
+
+
 def test_texts_side_by_side(device, tmp_path):
     model = clprim.llm.load(tiny(tmp_path))
     alone = ["".join(model.generate([n, 9], tokens=9)) for n in (20, 30)]

@@ -30,6 +30,12 @@ _FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 # How many keys of a static cache are there, in every text.
 _LENGTHS = Operand((2, 1, 1, 1), (4, 0, 0, 0), 0, np.dtype(np.int32))
 
+# Rows of 64 codes, with a number behind them.
+_CODES = Operand((2, 3, 50, 64), (3 * 50 * 68, 50 * 68, 68, 1), 0, np.dtype(np.int8))
+
+# A slope and a sink of each head, which all its queries share.
+_BIAS = Operand((2, 3, 2, 2), (0, 8, 0, 4), 0, _FLOAT)
+
 
 def _apart(array: Operand) -> Operand:
     """The same, every second element of its memory."""
@@ -39,7 +45,8 @@ def _apart(array: Operand) -> Operand:
 def _examples_attention() -> Iterator[Example[Heads]]:
     """Causal, of heads in one dimension; masks of pairs, keys, queries; doubles that lie apart.
 
-    And a static cache of 16 bits, whose queries see some keys or all.
+    And a static cache of 16 bits, whose queries see some keys or all, and one of 8 bits, with
+    slopes and sinks.
     """
     x, sums = dense_array((2, 3, 50, 64)), dense_array((2, 3, 50, 1))
     whole = (2, 3, 50, 50)
@@ -62,6 +69,9 @@ def _examples_attention() -> Iterator[Example[Heads]]:
     for name, causal in (("static-cache", True), ("static-cache-whole", False)):
         arrays = {"q": x, "k": half, "v": half, "y": x, "sums": sums, "length": _LENGTHS}
         yield Example(name, Heads(arrays, causal), _LARGE)
+    bias = replace(_BIAS, shape=(2, 3, 50, 2))
+    more = dict.fromkeys("kv", _CODES) | {"bias": bias}
+    yield Example("cache-of-8-bits", Heads({**arrays, **more}, True), _LARGE)
 
 
 def _examples_matrix() -> Iterator[Example[Heads]]:
@@ -86,7 +96,7 @@ def _examples_matrix() -> Iterator[Example[Heads]]:
 
 
 def _examples_few() -> Iterator[Example[FewQueries]]:
-    """Whole; of slices, keys of 16 bits and a mask, or in a static cache; doubles."""
+    """Whole; of slices, keys of 16 bits and a mask, or in static caches; doubles."""
     for name, kind, keys, mask, slices in (
         ("plain", None, None, None, 1),
         ("keys-of-16-bits", None, np.float16, np.bool_, 4),
@@ -103,6 +113,8 @@ def _examples_few() -> Iterator[Example[FewQueries]]:
         if slices > 1:
             cached = {n: a for n, a in arrays.items() if n != "mask"} | {"length": _LENGTHS}
             yield Example("static-cache", FewQueries(cached, slices=slices), _LARGE)
+            more = dict.fromkeys("kv", _CODES) | {"bias": _BIAS}
+            yield Example("cache-of-8-bits", FewQueries({**cached, **more}, slices=slices), _LARGE)
 
 
 def _examples_gradient() -> Iterator[Example[HeadGradients]]:

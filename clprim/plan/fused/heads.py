@@ -52,6 +52,7 @@ class HeadsCode(KernelCode):
     causal: bool  # Whether a query sees no later key
     # Whether ``length`` says how many keys are there, of which the last are the queries' own
     cached: bool = False
+    biased: bool = False  # Whether ``bias`` has each head's slope of distances, and its sink
     dropout: bool
     query_room: int  # Elements of a head that local memory has room for
     value_room: int
@@ -90,7 +91,7 @@ def vectors_of(lanes: int, width: int, most: int) -> int:
 class Heads:
     """One call of attention or of its gradients."""
 
-    # By name, queries the first, a mask and its gradient, or lengths, the last where there are any
+    # By name, queries the first; the last a mask and its gradient, or lengths and a bias, if any
     arrays: Mapping[str, Operand]
     causal: bool = False
     drop_rows: int = 0  # See `clprim.ops.attention`; 0 where no weights drop out
@@ -169,7 +170,7 @@ def head_loops(
     codes = []
     for n, (name, a) in enumerate(arrays.items()):
         step = along[n] if name == "mask" else inner[n]
-        as_value = a.dtype if a.dtype.kind in "bi" else wide
+        as_value = a.dtype if a.dtype.kind in "bi" and name not in ("k", "v") else wide
         code = OperandCode.of(name, a.dtype, as_value, a.in_elements(step))
         codes.append(code)
         numbers[f"{name}_start"] = a.in_elements(space.offsets[n])
@@ -220,6 +221,7 @@ def head_kernel(
         mask_of_queries=mask is not None and mask.in_elements(mask.strides[-2]) == 1,
         causal=what.causal,
         cached=what.cached,
+        biased="bias" in what.arrays,
         dropout=what.drop_rows > 0,
         **{
             "query_room": room(sizes["size"]),

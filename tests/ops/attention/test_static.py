@@ -11,7 +11,7 @@ from clprim.runtime.stats import stats
 RNG = np.random.default_rng(0)
 
 
-def reference(q, k, v, lengths, causal, window, cap):
+def reference(q, k, v, lengths, causal, window, cap, slopes=None, sink=None):
     shape = (*q.shape[:-1], v.shape[-1])
     out = np.zeros(shape)
     groups = q.shape[1] // k.shape[1]
@@ -20,9 +20,11 @@ def reference(q, k, v, lengths, causal, window, cap):
         scores = q[b, h].astype(float) @ k[b, h // groups, :n].astype(float).T * q.shape[-1] ** -0.5
         scores = cap * np.tanh(scores / cap) if cap else scores
         i, j = np.arange(q.shape[2])[:, None] + n - q.shape[2], np.arange(scores.shape[1])
+        scores = scores if slopes is None else scores - slopes[h] * (i - j)
         seen = (j <= i) & (j > i - (window or n)) if causal else i + j >= i
-        weights = np.where(seen, np.exp(scores - scores.max(-1, keepdims=True, initial=-1e9)), 0)
-        sums = weights.sum(-1, keepdims=True)
+        top = scores.max(-1, keepdims=True, initial=-1e9 if sink is None else sink[h])
+        weights = np.where(seen, np.exp(scores - top), 0)
+        sums = weights.sum(-1, keepdims=True) + (0 if sink is None else np.exp(sink[h] - top))
         weights = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
         out[b, h] = weights @ v[b, h // groups, :n]
     return out
@@ -104,6 +106,56 @@ def test_a_text_that_grows_compiles_nothing_and_equals_recomputation(device, dty
     assert not cache.keys[0].get().astype(np.float32).any()
 
 
+@pytest.mark.parametrize("composed", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 40])
+@pytest.mark.parametrize("given", ["slopes", "sink", "slopes sink"])
+def test_slopes_and_sinks(device, monkeypatch, given, count, composed):
+    """One text is longer than the other, which has less keys than queries; one has no keys."""
+    if composed:
+        monkeypatch.setattr(static, "attend_static", lambda *_: False)
+    q = RNG.normal(size=(3, 6, count, 16)).astype(np.float32)
+    k, v = RNG.normal(size=(2, 3, 2, 300, 16)).astype(np.float32)
+    known = {name: RNG.random(6).astype(np.float32) for name in given.split()}
+    lengths, options = [270, 5, 0], {"window": 200, "softcap": 4.0}
+    found = ops.scaled_dot_product_attention(
+        *map(cp.asarray, (q, k, v)), length=cp.asarray(np.int32(lengths)), is_causal=True,
+        enable_gqa=True, **options, **{name: cp.asarray(a) for name, a in known.items()},
+    )  # fmt: skip
+    expected = reference(q, k, v, lengths, True, 200, 4.0, **known)
+    np.testing.assert_allclose(found.get(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("composed", [False, True])
+@pytest.mark.parametrize("count", [1, 7, 20])
+def test_a_cache_of_8_bits(device, monkeypatch, count, composed):
+    """Codes are of the numbers, and results those of the codes."""
+    if composed:
+        monkeypatch.setattr(static, "attend_static", lambda *_: False)
+    cache = ops.KeyValueCache(2, 2, 2, 150, 32, "int8")
+    given = (
+        RNG.normal(size=(2, 2, 2, 140, 32)).astype(np.float32)
+        * np.float32([1, 5])[:, None, None, None, None]
+    )
+    given[:, 0, 0, 3] = 0
+    k, v = map(cp.asarray, given)
+    cache.write(1, k, v, 3)
+    assert not cache.keys[0].get().any() and not cache.keys[1, :, :, :3].get().any()
+    there = []
+    for memory, numbers in zip((cache.keys, cache.values), given, strict=True):
+        rows = memory[1].get()
+        scales = np.ascontiguousarray(rows[..., 32:]).view(np.float32)
+        there.append(rows[..., :32] * scales.astype(float))
+        most = np.abs(numbers).max(-1, keepdims=True)
+        assert (np.abs(there[-1][:, :, 3:143] - numbers) <= most / 253).all()
+    q = RNG.normal(size=(2, 4, count, 32)).astype(np.float32)
+    lengths = cp.asarray(np.int32([140, 60]))
+    found = ops.scaled_dot_product_attention(
+        cp.asarray(q), *cache[1], length=lengths, is_causal=True, enable_gqa=True, window=90
+    )
+    expected = reference(q, *there, [140, 60], True, 90, 0)
+    np.testing.assert_allclose(found.get(), expected, rtol=1e-4, atol=1e-5)
+
+
 def test_each_text_has_its_own_place(device):
     cache = ops.KeyValueCache(2, 3, 2, 9, 4, "float32")
     k = RNG.normal(size=(3, 2, 2, 4)).astype(np.float32)
@@ -130,6 +182,10 @@ def test_refusals(device):
         ({"length": 2, "window": 3}, "needs is_causal=True"),
         ({"length": 2, "window": 0, "is_causal": True}, "at least 1"),
         ({"length": 2, "softcap": -1.0}, "at least 0"),
+        ({"length": 2, "slopes": q[0, :, 0, 0]}, "slopes= needs is_causal=True"),
+        ({"length": 2, "sink": q}, "sink has shape"),
+        ({"length": 2, "sink": q[0, :, 0, 0].astype("float16")}, "sink is float16"),
+        ({"sink": q}, "need length="),
         ({"length": -1}, "at least 0"),
         ({"length": q}, "expected integers"),
         ({"length": cp.asarray(np.int32([1, 2]))}, "length has shape"),
@@ -140,8 +196,10 @@ def test_refusals(device):
             attend(q, k, k, **options)
     with pytest.raises(cp.ClprimError, match="needs a query of shape"):
         attend(q[0], k[0], k[0], length=1)
-    with pytest.raises(cp.ClprimError, match="expected float32, float16 or bfloat16"):
-        ops.KeyValueCache(1, 1, 1, 1, 1, "int8")
+    with pytest.raises(cp.ClprimError, match="expected float32, float16, bfloat16 or int8"):
+        ops.KeyValueCache(1, 1, 1, 1, 1, "uint8")
+    with pytest.raises(cp.ClprimError, match="expected a floating dtype or both int8"):
+        attend(q, k.astype("int8"), k, length=1)
     with pytest.raises(cp.ClprimError, match="heads=0: expected at least 1"):
         ops.KeyValueCache(1, 1, 0, 1, 1)
     cache = ops.KeyValueCache(1, 1, 2, 9, 8)
