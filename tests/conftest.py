@@ -16,6 +16,7 @@ from turns import of_other_turns
 
 import clprim as cp
 from clprim.call.signature import Calls
+from clprim.plan.product import matrix_tile
 from clprim.runtime import device as device_module
 from clprim.runtime import program
 from clprim.runtime.device import devices, set_device
@@ -320,3 +321,20 @@ def _every(values, few):
 def modest(device, monkeypatch):
     """The device with 64 work-items a group and 4 KiB of local memory."""
     return _pretend(device, monkeypatch, "modest")
+
+
+@pytest.fixture
+def units(device, monkeypatch):
+    """Gives the device matrix units of some names, which work-items emulate, and one small tile."""
+
+    def use(*names, tile=(2, 1, 1, 2, 2, 3), **traits):
+        emulated = tuple(f"emulated/{name}" for name in names)
+        planned = dataclasses.replace(device.traits, matrix_units=emulated, **traits)
+        monkeypatch.setitem(device.__dict__, "traits", planned)
+        monkeypatch.setattr(matrix_tile, "_tiles", lambda _: (matrix_tile.MatrixTile(*tile),))
+        matrix_tile.matrix_tiles.cache_clear()
+        Calls.forget()
+
+    yield use
+    matrix_tile.matrix_tiles.cache_clear()
+    Calls.forget()

@@ -20,6 +20,7 @@ from clprim.language.pairs_definition import define_pairs
 from clprim.plan.kernel import Plan
 from clprim.plan.reduction.nested import plan_nested
 from clprim.plan.reduction.nested_code import Nested
+from clprim.plan.reduction.nested_units import plan_by_units
 from clprim.plan.strides import Operand, broadcast_shapes, broadcast_strides, dense_strides
 from clprim.primitives.partials import default_results
 from clprim.primitives.reduction import Reduction
@@ -268,7 +269,7 @@ class Pairs(Strings):
 
     def plan(self, problem: Nested, traits: DeviceTraits) -> Plan | None:
         """See `clprim.call.primitive.Primitive.plan`."""
-        return plan_nested(problem, traits)
+        return plan_by_units(problem, traits) or plan_nested(problem, traits)
 
 
 register("Pairs", Pairs)
