@@ -31,7 +31,7 @@ from bench.case import Options, of_tests
 from clprim.language.grouped_definition import define_grouped
 from clprim.plan.conv.dense import dense_convolution, dense_depthwise
 from clprim.plan.conv.family import CONVOLUTIONS
-from clprim.plan.conv.lowering import forward
+from clprim.plan.conv.lowering import contractions, forward
 from clprim.plan.conv.winograd.local_tile import local_tiles
 from clprim.plan.conv.winograd.strategy import WINOGRAD_LOCAL
 from clprim.plan.fused.attention_matrix import plan_attention_matrix
@@ -173,7 +173,7 @@ def _contractions(traits: DeviceTraits) -> _Stages:
 
 
 def _by_units(traits: DeviceTraits) -> _Stages:
-    """Products that matrix units compute, where the device has them: each dtype, each form."""
+    """What matrix units compute, where the device has them: products of each dtype, layers."""
     half, bfloat16 = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)
     for dtype, forms in ((half, ("NN", "NT", "TN")), (bfloat16, ("NN",)), (np.int8, ("NT", "NN"))):
         for form in forms:
@@ -188,6 +188,25 @@ def _by_units(traits: DeviceTraits) -> _Stages:
             problem = dense_product(2048, 2048, 2048, form, precision=word)
             if matrix_applicable(problem, traits):
                 yield f"units {form} float32, {word}", _of_units(problem, traits)
+    for name, (shape, options) in _LAYERS.items():
+        layer = dense_convolution(*shape, **{"last": True, "dtype": half, **options})
+        problem = contractions(layer)[0]
+        if matrix_applicable(problem, traits):
+            yield f"units conv {name}", _of_units(problem, traits)
+
+
+#: ResNet-50's layers of windows, 32 images: of the first both formats and all directions.
+_LAYERS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
+    "3×3 128→128 28²": ((32, 128, 28, 128), {}),
+    "3×3 128→128 28² NCHW": ((32, 128, 28, 128), {"last": False}),
+    "3×3 128→128 28² input": ((32, 128, 28, 128), {"direction": "input"}),
+    "3×3 128→128 28² weight": ((32, 128, 28, 128), {"direction": "weight"}),
+    "3×3 64→64 56²": ((32, 64, 56, 64), {}),
+    "3×3 512→512 7²": ((32, 512, 7, 512), {}),
+    "3×3 128→128 56² / 2": ((32, 128, 56, 128), {"stride": 2}),
+    "1×1 256→512 56² / 2": ((32, 256, 56, 512, 1), {"stride": 2}),
+    "7×7 3→64 224² / 2": ((32, 3, 224, 64, 7), {"stride": 2}),
+}
 
 
 def _attention(traits: DeviceTraits) -> _Stages:

@@ -171,9 +171,10 @@ class Form:
         ):
             if not self.linear(name):
                 reads = -(-count * steps // (self.widths[name][0] * self.use.items(tile)))
-                # Digits, what is added to them, and what they add to places.
-                found += 16 * self.depths.digits + 4 * reads
-                found += 8 * reads if self.bounded(name) else 0
+                # Digits, what is added to them, and what they add to places. Then of each read the
+                # place, and its row, its column, whether these are there, and the element.
+                words = 5 if self.bounded(name) else 1
+                found += 16 * self.depths.digits + 4 * words * reads
         return found
 
 
