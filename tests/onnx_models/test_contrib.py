@@ -156,7 +156,7 @@ def test_results_are_onnx_runtimes(device, name):
 @pytest.mark.parametrize("bits", [2, 4, 8])
 @pytest.mark.parametrize("index", ["shuffled", "unequal", "natural", "input"])
 def test_groups_of_columns_are_by_the_schemas_text(device, bits, rows, index):
-    """ONNX Runtime refuses 8 bits with them, and leaves them out of 2 bits."""
+    """ONNX Runtime refuses 8 bits with them, and reads 2 bits as if they were 4."""
     dice = np.random.RandomState(bits)
     of = np.arange(96) // 32
     if index != "natural":

@@ -10,7 +10,7 @@ from clprim.render import render
 
 # Of 64 bytes and more: a runtime that compiles for 32 may pass them otherwise than its functions
 # take them.
-WIDE = re.compile(r"\b(?:(?:float|u?int)16|(?:double|u?long)(?:8|16))\b")
+WIDE = re.compile(r"(?:\b|_)((?:half|float|u?int)16|(?:double|u?long)(?:8|16))\b")
 
 
 def test_none_is_wider_than_the_devices():

@@ -71,7 +71,7 @@ def _attention(context: Any, n: Any) -> Any:
 @node("""com.microsoft::MatMulNBits(a, b, scales, zeros, groups: Value, bias)
     K:depth N:rows block_size bits=4 !weight_prepacked=0 -accuracy_level""")
 def _matmul_nbits(context: Any, n: Any) -> Any:
-    """Groups are of columns, by ONNX Runtime's text, also of 2 bits, where it leaves them out."""
+    """Groups are of columns, by the schema's text: of 2 bits ONNX Runtime reads other codes."""
     depth, rows, block_size, bits, zeros, groups = (
         n.depth, n.rows, n.block_size, n.bits, n.zeros, n.groups
     )  # fmt: skip

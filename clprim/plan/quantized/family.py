@@ -99,7 +99,7 @@ class CodedCode(ContractionCode):
     @property
     def all_widths(self) -> list[int]:
         """Elements that are converted at once, those of rows included."""
-        return sorted({*self.widths, 8, 16} if self.width > 1 else {*self.widths})
+        return sorted({*self.widths, 8, self.width} if self.width > 1 else {*self.widths})
 
 
 def _is_few(what: CodedProduct, _: DeviceTraits) -> bool:

@@ -173,8 +173,6 @@ def test_either_strategy_takes_any_number_of_rows(device, algorithm):
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, BFLOAT16])
 @pytest.mark.parametrize("rows", [1, 4, 11])
 def test_storages_biases_epilogues_views_and_old_results(device, dtype, rows):
-    if dtype != np.float32 and "Portable Computing Language 3.0" in str(device):
-        pytest.skip("the compiler ends the process of rows of 16 bits: docs/weights.md")
     q = weight("q5_1", 70, 64)
     matrix = q.dequantize().get().astype(np.float64)
     x = numbers(2 * rows, 3, 80).astype(dtype)
@@ -264,6 +262,17 @@ def test_compiled_and_with_gradients(device, rows):
         (db, (x @ a).T @ ones),
     ):
         np.testing.assert_allclose(found.get(), expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_gradients_go_through_every_format(device, name):
+    q = weight(name, 40, 256)
+    grad = numbers(3, 40, seed=1)
+    y, x = cp.asarray(grad), cp.asarray(numbers(3, 256, seed=2))
+    _, (dx,) = cp.value_and_grad(lambda x: ops.sum(ops.linear(x, q) * y), (0,))(x)
+    matrix = q.dequantize().get().astype(np.float64)
+    bound = 8 * np.finfo(np.float32).eps * (np.abs(grad) @ np.abs(matrix))
+    assert (np.abs(dx.get() - grad @ matrix) <= bound + 1e-30).all()
 
 
 def test_a_saved_graph_keeps_the_weight(device, tmp_path):
