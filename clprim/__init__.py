@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as _np
 from numpy import (
+    complex64,
+    complex128,
     e,
     float16,
     float32,
@@ -90,7 +92,7 @@ bool = _np.bool_
 # NumPy's functions, which are loaded when the first of them is asked for.
 _FUNCTIONS = frozenset(
     """
-    __array_namespace_info__ abs absolute acos acosh add all allclose amax amin any arange
+    __array_namespace_info__ abs absolute acos acosh add all allclose amax amin angle any arange
     arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere
     array_equal asin asinh astype atan atan2 atanh atleast_1d atleast_2d average bincount
     bitwise_and bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
@@ -98,7 +100,7 @@ _FUNCTIONS = frozenset(
     concatenate conj copysign copyto cos cosh count_nonzero cumprod cumsum cumulative_prod
     cumulative_sum diag diagonal diff divide dot einsum equal erf erfc exp exp2 expand_dims
     expm1 eye fabs finfo flatnonzero flip fliplr flipud floor floor_divide fmax fmin greater
-    greater_equal hstack hypot identity iinfo inner invert isclose isdtype isfinite isin
+    greater_equal hstack hypot identity iinfo imag inner invert isclose isdtype isfinite isin
     isinf isnan left_shift less less_equal lgamma linspace log log10 log1p log2 logaddexp
     logical_and logical_not logical_or logical_xor matmul matrix_transpose matvec max
     maximum mean median meshgrid min minimum mod moveaxis multiply nan_to_num negative
@@ -135,6 +137,8 @@ __all__ = [  # noqa: PLE0604
     "asarray",
     "bool",
     "check_gradient",
+    "complex64",
+    "complex128",
     "current_device",
     "devices",
     "e",

@@ -2,7 +2,8 @@
 
 A dtype has a *storage* type, as it lies in memory, and a *value* type, as a snippet sees it:
 float16 and bfloat16 are stored in 16 bits and calculated with in float, bool is stored in a byte
-and calculated with as OpenCL C's ``bool``; all others are the same in both.
+and calculated with as OpenCL C's ``bool``; all others are the same in both. A complex number is a
+pair of floats: ``float2`` or ``double2``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from clprim.errors import DTypeError, quoted
 from clprim.traits import DeviceTraits
 
 AnyDType = np.dtype[Any]
-Scalar = bool | int | float | np.generic
+Scalar = bool | int | float | complex | np.generic
 # Asked at every call: a union written in place would be made anew each time.
 _INTEGERS = (int, np.integer)
 _NO_COUNTS = (bool, np.timedelta64)
@@ -37,12 +38,13 @@ def is_integer(value: Any) -> TypeGuard[int]:
 NO_ARRAY = (TypeError, ValueError, RuntimeError, OverflowError, MemoryError)
 
 
-def require_real(value: Any) -> None:
-    """Refuses what NumPy converts to floats silently: complex numbers, times, texts and None."""
-    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "cmMSU":
-        raise TypeError(f"{value.dtype} is no dtype of real numbers")
+def require_number(value: Any, dtype: AnyDType) -> None:
+    """Refuses what NumPy converts silently: complex numbers to real ones, times, texts and None."""
+    refused, wanted = ("mMSU", "") if dtype.kind == "c" else ("cmMSU", "real ")
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in refused:
+        raise TypeError(f"{value.dtype} is no dtype of {wanted}numbers")
     if value is None or isinstance(value, str | bytes | bytearray):
-        raise TypeError(f"{type(value).__name__} is no type of real numbers")
+        raise TypeError(f"{type(value).__name__} is no type of {wanted}numbers")
 
 
 def is_real(value: Any) -> bool:
@@ -77,11 +79,16 @@ _STORED = {
         StoredType("bfloat16", "ushort", "float", "bfloat16", 2),
         StoredType("float32", "float", "float", "direct", 4),
         StoredType("float64", "double", "double", "direct", 8),
+        StoredType("complex64", "float2", "float2", "direct", 8),
+        StoredType("complex128", "double2", "double2", "direct", 16),
     )
 }
 _FLOAT16 = np.dtype(np.float16)
 _FLOAT32 = np.dtype(np.float32)
 _FLOAT64 = np.dtype(np.float64)
+_COMPLEX64 = np.dtype(np.complex64)
+_COMPLEX128 = np.dtype(np.complex128)
+_WIDE = (_FLOAT64, _COMPLEX128)
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)
 
@@ -126,10 +133,12 @@ def require_supported(dtypes: Iterable[AnyDType], traits: DeviceTraits, device: 
 
     float16 and bfloat16 need nothing: they are stored with ``vstore_half`` and bit operations.
     """
-    if not traits.fp64 and any(stored_type(d).value == "double" for d in dtypes):
+    wide = None if traits.fp64 else next((d for d in dtypes if d in _WIDE), None)
+    if wide is not None:
+        half = "complex64" if wide == _COMPLEX128 else "float32"
         raise DTypeError(
-            f"float64 is not supported by {device}: it lacks cl_khr_fp64; "
-            "use float32 arrays, or result_type=numpy.float32"
+            f"{wide} is not supported by {device}: it lacks cl_khr_fp64; "
+            f"use {half} arrays, or result_type=numpy.{half}"
         )
 
 
@@ -162,11 +171,16 @@ def scalar_dtype(value: Scalar, arrays: AnyDType | None) -> AnyDType:
     """Returns the dtype in which a run-time scalar takes part, next to arrays of ``arrays``.
 
     Python numbers adapt to the arrays (NEP 50): an int takes their dtype, a float their floating
-    dtype or float64 beside integers. NumPy scalars keep their own dtype.
+    dtype or float64 beside integers, a complex the complex dtype of that. Beside complex arrays an
+    int and a float stay real. NumPy scalars keep their own dtype.
     """
     if isinstance(value, np.generic):
         stored_type(value.dtype)
         return value.dtype
+    if isinstance(value, complex):
+        return complex_dtype(_FLOAT64 if arrays is None else arrays)
+    if arrays is not None and not isinstance(value, bool):
+        arrays = real_dtype(arrays)
     if isinstance(value, bool):
         return _BOOL if arrays is None else promote([_BOOL, arrays])
     if isinstance(value, int):
@@ -183,12 +197,26 @@ def scalar_dtype(value: Scalar, arrays: AnyDType | None) -> AnyDType:
     raise DTypeError(f"expected a number for a run-time scalar, got {type(value).__name__}")
 
 
+@lru_cache(maxsize=64)
+def complex_dtype(dtype: AnyDType) -> AnyDType:
+    """Returns the dtype of complex numbers whose parts have a dtype, of integers complex128."""
+    return promote([dtype, _COMPLEX64])
+
+
+def real_dtype(dtype: AnyDType) -> AnyDType:
+    """Returns the dtype of the parts of complex numbers, and others as they are."""
+    if dtype.kind != "c":
+        return dtype
+    return _FLOAT32 if dtype == _COMPLEX64 else _FLOAT64
+
+
 def adapted(value: Any, dtype: AnyDType) -> Any:
     """Returns a Python number as a floating dtype of 16 bits holds it, and others as they are.
 
     Operators take it so beside arrays of that dtype, as NumPy does (NEP 50).
     """
-    if dtype.itemsize != 2 or not _is_float(dtype) or isinstance(value, bool | np.generic):
+    fixed = isinstance(value, bool | complex | np.generic)
+    if dtype.itemsize != 2 or not _is_float(dtype) or fixed:
         return value
     with np.errstate(over="ignore"):
         return float(dtype.type(value))
@@ -209,7 +237,7 @@ def _is_float(dtype: AnyDType) -> bool:
 def value_dtype(dtype: AnyDType, everything: Iterable[AnyDType]) -> AnyDType:
     """Returns the dtype in which a snippet sees an operand, next to ``everything`` in the call.
 
-    Floating operands are all float, or all double where anything in the call is float64, so that
+    Floating operands are all float, or all double where anything in the call is of doubles, so that
     float32 next to int32 gives NumPy's float64 sums. Integers are widened to the integers' common
     dtype, so that int32 next to uint32 keeps its sign. Kinds never change: an integer operand can
     still be shifted, whatever stands beside it.
@@ -218,6 +246,8 @@ def value_dtype(dtype: AnyDType, everything: Iterable[AnyDType]) -> AnyDType:
         return dtype
     given = list(everything)
     if _is_float(dtype):
-        return _FLOAT64 if _FLOAT64 in given else _FLOAT32
+        return _FLOAT64 if any(d in _WIDE for d in given) else _FLOAT32
+    if dtype.kind == "c":
+        return _COMPLEX128 if any(d in _WIDE for d in given) else _COMPLEX64
     common = np.result_type(dtype, *(d for d in given if d.kind in "iu"))
     return common if common.kind in "iu" else dtype

@@ -60,6 +60,10 @@ from clprim.plan.sort.select import FIRST, Least
 from clprim.plan.strides import row_major_strides
 
 on = dataclasses.replace
+COMPLEX_FUNCTIONS = (
+    "y0 = (exp(x0) * log(x0) + sqrt(x0) / tanh(x0) - conj(x0)) * pow(sin(x0), cos(x0)) * tan(x0) "
+    "+ reciprocal(x0) * abs(x0) + arg(x0); if (x0 == 1i) y0 = sinh(x0) + cosh(x0);"
+)
 LARGEST = define(step="reduce_y0 = max(reduce_y0, y0);", init="reduce_y0 = -INFINITY;")
 RUNNING_LARGEST = define(step="scan_y0 = max(scan_y0, y0);", init="scan_y0 = -INFINITY;", scan=True)
 RANDOM_WALK = define("y0 = x0 + rand();", init="scan_y0 = 0;", step="scan_y0 += y0;", scan=True)
@@ -347,6 +351,12 @@ def plans():
     unsigned = array((5,), np.uint32)
     yield mapped("y0 = x0 % x1;", unsigned, unsigned, out=unsigned)
     yield mapped("y0 = erfc(x0);", array((500,), np.float64))
+    for pair in (np.complex64, np.complex128):
+        whole, one = array((1 << 24,), pair), array((1,), pair)
+        yield mapped(COMPLEX_FUNCTIONS, array((500,), pair), dtype=pair)
+        yield mapped("y0 = x0 * x1 / x0;", whole, one, dtype=pair)
+    short, long = array((500,), np.complex64), array((500,), np.complex128)
+    yield mapped("y0 = x0 + x1;", short, long, dtype=np.complex128)
     yield reduced(array((4000, 3), np.int32), (0,), partials=[np.int32])
     yield mapped(
         "y0 = x0 + x1;",

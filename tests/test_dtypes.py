@@ -56,7 +56,7 @@ def test_bfloat16_promotes_as_float16_does(other, expected):
 @pytest.mark.parametrize(
     "dtype",
     [
-        *("complex64", "complex128", "O", "S3", "U3", "M8[s]", "m8[s]", "V4", "longdouble"),
+        *("clongdouble", "O", "S3", "U3", "M8[s]", "m8[s]", "V4", "longdouble"),
         *(">f4", ">i8", [("a", "f4")]),
         ml_dtypes.float8_e5m2,
         ml_dtypes.int4,
@@ -117,7 +117,7 @@ def test_an_int_that_does_not_fit_is_refused(value, dtype):
         dtypes.scalar_dtype(value, np.dtype(dtype))
 
 
-@pytest.mark.parametrize("value", [1j, "1", None, [1], np.array(1), np.complex64(1)], ids=str)
+@pytest.mark.parametrize("value", ["1", None, [1], np.array(1), np.clongdouble(1)], ids=str)
 def test_a_scalar_that_is_no_number_is_refused(value):
     with pytest.raises(DTypeError):
         dtypes.scalar_dtype(value, np.dtype(np.float32))

@@ -21,7 +21,14 @@ from clprim.arrays.operators import Operators
 from clprim.arrays.protocols import Protocols
 from clprim.arrays.transfer import download, upload
 from clprim.arrays.validation import checked
-from clprim.dtypes import NO_ARRAY, AnyDType, as_dtype, is_integer, require_real
+from clprim.dtypes import (
+    NO_ARRAY,
+    AnyDType,
+    as_dtype,
+    is_integer,
+    real_dtype,
+    require_number,
+)
 from clprim.errors import DeviceError, DTypeError, OutOfBoundsError, ShapeError, quoted, shorten
 from clprim.plan.strides import ADDRESS_BASE, addresses, dense_strides, elements_of, memory_order
 from clprim.runtime.device import Device, current_device, device_of, on, wait_for
@@ -121,6 +128,9 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
     def __float__(self) -> float:
         return float(self.item())
 
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
     def __int__(self) -> int:
         return int(self.item())
 
@@ -161,7 +171,7 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
         """Writes a value, which messages call ``what``, to the elements that an index names."""
         if not isinstance(value, cl_array.Array):
             try:
-                require_real(value)
+                require_number(value, self.dtype)
                 host = np.asarray(value, dtype=None if np.ndim(value) else self.dtype)
             except NO_ARRAY as error:
                 named = what or indexing.named(index)
@@ -282,6 +292,33 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
                 f"as {wanted}: {error}"
             ) from None
         return self._reinterpret(seen, wanted)
+
+    @property
+    def real(self) -> Array:
+        """The real parts: a view of them, and of real numbers the array itself."""
+        return self._part(0) if self.dtype.kind == "c" else self
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real._assign(..., value)
+
+    @property
+    def imag(self) -> Array:
+        """The imaginary parts: a view of them, and of real numbers an array of zeros."""
+        if self.dtype.kind != "c":
+            return cast("Array", self.namespace.zeros_like(self))
+        return self._part(1)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise DTypeError(f"an array of {self.dtype} has no imaginary parts to write to")
+        self._part(1)._assign(..., value)
+
+    def _part(self, number: int) -> Array:
+        dtype = real_dtype(self.dtype)
+        offset = self.offset + number * dtype.itemsize
+        return view_of(self, self.shape, self.strides, offset, dtype)
 
     def _reinterpret(self, view: np.ndarray[Any, Any], dtype: AnyDType | None = None) -> Array:
         offset = view.__array_interface__["data"][0] - ADDRESS_BASE

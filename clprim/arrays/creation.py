@@ -16,7 +16,7 @@ from clprim.arrays.formats import order_of
 from clprim.arrays.memory import is_dense
 from clprim.arrays.transfer import upload
 from clprim.arrays.validation import checked
-from clprim.dtypes import NO_ARRAY, as_dtype, is_integer, require_real
+from clprim.dtypes import NO_ARRAY, as_dtype, is_integer, require_number
 from clprim.errors import ClprimError, DeviceError, DTypeError, ShapeError, quoted
 from clprim.plan.strides import dense_strides, elements_of, memory_order
 from clprim.runtime.device import Device, current_device, device_of, on
@@ -25,6 +25,8 @@ Shape = tuple[int, ...]
 # Zero-copy memory must start where the widest vector store may; runtimes ask for this much too.
 _ALIGNMENT = 64
 _MOST_ELEMENTS = 2**63
+#: What Python's floats and complex numbers become.
+_OF_PYTHON = {np.dtype(np.float64): np.float32, np.dtype(np.complex128): np.complex64}
 
 
 def as_shape(shape: Any) -> Shape:
@@ -76,8 +78,7 @@ def full(
     ``dtype=None`` is float32 for a Python float, and NumPy's dtype of ``fill_value`` otherwise.
     """
     if dtype is None:
-        python_float = isinstance(fill_value, float) and not isinstance(fill_value, np.generic)
-        dtype = np.dtype(np.float32) if python_float else _on_host(fill_value, None).dtype
+        dtype = _on_host(fill_value, None).dtype
         if dtype.kind == "O":
             raise DTypeError(f"full: {quoted(fill_value)} is no number of 64 bits")
     with _on(device):
@@ -167,7 +168,7 @@ def asarray(
             (PyTorch, CuPy, …), from whichever device. A device array that already is what is asked
             for is returned as it is.
         dtype: Converted to on the host first; kept by default. Python's floats become float32, as
-            in `full`; NumPy's keep their dtype.
+            in `full`, complex numbers complex64; NumPy's keep their dtype.
         device: Where to, in `set_device`'s words; by default the current device, or where a
             device array is.
         memory_format: As for `empty`. By default an array without gaps keeps its memory order.
@@ -231,7 +232,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 
 def _on_host(array: Any, dtype: Any) -> np.ndarray[Any, Any]:
-    """Returns what was given as a NumPy array, with Python's floats as float32."""
+    """Returns what was given as a NumPy array, Python's in single precision."""
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(array, list | tuple):
         if any(isinstance(element, cl_array.Array) for element in array):
@@ -243,15 +244,16 @@ def _on_host(array: Any, dtype: Any) -> np.ndarray[Any, Any]:
         array = host_array(array)
     try:
         if wanted is not None:
-            require_real(array)
+            require_number(array, wanted)
         host = np.asarray(array, wanted)
     except ClprimError:
         raise
     except NO_ARRAY as error:
         raise DTypeError(f"asarray: {type(array).__name__} is no array: {error}") from error
-    of_python = isinstance(array, list | tuple | float) and not isinstance(array, np.generic)
-    if wanted is None and of_python and host.dtype == np.float64:
-        return host.astype(np.float32)
+    of_python = isinstance(array, list | tuple | float | complex)
+    if wanted is None and of_python and not isinstance(array, np.generic):
+        single = _OF_PYTHON.get(host.dtype)
+        return host if single is None else host.astype(single)
     return host
 
 

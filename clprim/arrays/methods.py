@@ -80,7 +80,6 @@ INSTEAD = {
     "detach": "arrays carry no gradients: leave it out",
     "clone": "x.copy()",
     "expand": "cp.broadcast_to(x, shape)",
-    "imag": "dtypes are real numbers; keep two arrays",
     "is_contiguous": "x.flags.c_contiguous",
 }
 
@@ -129,6 +128,7 @@ class Methods(metaclass=_Listed):
     clip, round = _method("clip", "min=None, max=None"), _method("round", "decimals=0")
     sort, argsort = _method("sort", "axis=-1"), _method("argsort", "axis=-1")
     take, repeat = _method("take", "indices, axis=None"), _method("repeat", "repeats, axis=None")
+    conj = conjugate = _method("conj")
     squeeze, swapaxes = _method("squeeze", "axis=None"), _method("swapaxes", "axis1, axis2")
     diagonal = _method("diagonal", "offset=0, axis1=0, axis2=1")
     trace = _method("trace", "offset=0, axis1=0, axis2=1")

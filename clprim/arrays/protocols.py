@@ -45,7 +45,7 @@ class Protocols:
             function = getattr(self.namespace, _REDUCTIONS[name])
             return function(*inputs, **_given(name, out, options))
         for value in inputs:
-            if not isinstance(value, cl_array.Array | int | float | np.generic):
+            if not isinstance(value, cl_array.Array | int | float | complex | np.generic):
                 raise DTypeError(
                     f"{name}: expected a device array or a number, got {type(value).__name__}"
                     + upload_hint(value)

@@ -10,7 +10,15 @@ import numpy as np
 import pyopencl as cl
 
 from clprim.errors import DeviceError, ShapeError, quoted
-from clprim.plan.kernel import Argument, Buffer, KernelCode, KernelPlan, Parameter, Scalar
+from clprim.plan.kernel import (
+    PAIR_FORMATS,
+    Argument,
+    Buffer,
+    KernelCode,
+    KernelPlan,
+    Parameter,
+    Scalar,
+)
 from clprim.render import apart
 from clprim.runtime.device import Device
 from clprim.runtime.program import cl_std_option, kernel_of
@@ -20,6 +28,7 @@ from clprim.runtime.stats import counters
 # Of every buffer of a kernel: which argument it is, and where it lies in a list.
 Places = tuple[tuple[int, int], ...]
 
+_PAIRS = {b"F": np.complex64, b"D": np.complex128}
 _POINTER = 8  # bytes, also for a host of 32 bits: its devices have as many
 
 
@@ -42,7 +51,7 @@ def _require_room(device: Device, plan: KernelPlan, title: str) -> None:
     Compilers take minutes for thousands, and some abort the process.
     """
     kinds = [parameter.format for parameter in plan.code.parameters]
-    needed = sum(struct.calcsize(f"={kind}") if kind else _POINTER for kind in kinds)
+    needed = sum(map(_size, kinds))
     most = device.cl.max_parameter_size
     if needed > most:
         memory = kinds.count("")
@@ -51,6 +60,13 @@ def _require_room(device: Device, plan: KernelPlan, title: str) -> None:
             f"{needed:,} bytes of arguments; {device.name} takes {most:,} at most: compute "
             "fewer results at once"
         )
+
+
+def _size(kind: str) -> int:
+    """Bytes of an argument."""
+    if not kind:
+        return _POINTER
+    return PAIR_FORMATS.get(kind) or struct.calcsize(f"={kind}")
 
 
 def _byte(value: float, format_: bytes) -> int:
@@ -169,6 +185,9 @@ class Launch:
         """Sets the run-time scalars for all launches to come, likewise."""
         for position, number, format_ in self._scalars:
             value = scalars[number]
+            if format_ in _PAIRS:
+                self._set_arg(position, _PAIRS[format_](value))
+                continue
             if format_ in (b"b", b"B"):
                 value = _byte(value, format_)
             self._set_number((position, format_, value))

@@ -87,9 +87,11 @@ class Primitive(ABC):
         kind: What it computes, whatever it is called in messages: what passes and files ask.
         calls: The planned calls, by their signatures.
         nothing: What `sources` says where nothing runs.
+        complex_numbers: Whether it takes arrays of them.
     """
 
     nothing: ClassVar[str] = "// no elements: nothing runs\n"
+    complex_numbers: ClassVar[bool] = False
 
     def __init__(self, what: str, kind: str = "") -> None:
         self.what, self.kind = what, kind or what
@@ -173,8 +175,19 @@ def request_of(
     options: Any = None,
     kept: Mapping[str, PackedWeight] = _NOTHING,
 ) -> Request:
-    """Returns the request that arrays of a device make."""
+    """Returns the request that arrays of a device make.
+
+    Raises:
+        ClprimError: What `Primitive.check` says, or an array of complex numbers that it does not
+            take.
+    """
     primitive.check(device, arrays, numbers, outs, options)
+    found = next((a for a in (*arrays, *outs) if a.dtype.kind == "c"), None)
+    if found is not None and not primitive.complex_numbers:
+        raise DTypeError(
+            f"{primitive.what} takes no complex numbers, got {found.dtype}: x.real and x.imag are "
+            "arrays of their parts"
+        )
     operands, given = (tuple(map(operand_of, each)) for each in (arrays, outs))
     return Request(operands, tuple(numbers), given, options, frozenset(kept))
 

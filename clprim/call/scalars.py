@@ -10,6 +10,8 @@ import numpy as np
 from clprim import dtypes
 from clprim.errors import DTypeError, ShapeError
 
+_SINGLE = {float: np.dtype(np.float32), complex: np.dtype(np.complex64)}
+
 
 def as_numbers(args: Sequence[Any], arrays: int = 0) -> Sequence[Any]:
     """Returns arguments with a number for every NumPy array without dimensions, or as they are."""
@@ -62,12 +64,12 @@ def weaken(
     It stays a float64, if the device has that, where whole results depend on it beside integers
     that a float32 cannot tell apart, as in ``int32_array > 0.5``.
     """
-    has_double = any(d == np.float64 for d in (*arrays, *results))
+    has_double = any(d in (np.float64, np.complex128) for d in (*arrays, *results))
     wide = any(d.kind in "iu" and d.itemsize > 2 for d in arrays)
     whole = all(d.kind in "biu" for d in results)
     if has_double or (fp64 and wide and whole):
         return list(types)
     return [
-        np.dtype(np.float32) if isinstance(w, float) and not isinstance(w, np.generic) else t
+        t if isinstance(w, np.generic) else _SINGLE.get(w.__class__, t)
         for w, t in zip(scalars, types, strict=True)
     ]

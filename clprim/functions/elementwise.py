@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from clprim import ops
-from clprim.arrays.array import Array
+from clprim.arrays.array import Array, view_of
 from clprim.dtypes import bounds
 from clprim.ops.elementwise.calls import unary
-from clprim.ops.shared.checks import dtype_of, is_array
+from clprim.ops.shared.checks import by_kind, dtype_of, is_array
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
+from clprim.primitives.pointwise import Pointwise
 
 
 def round(x: Any, /, decimals: int = 0, *, out: Any = None) -> Array:
@@ -30,6 +31,42 @@ _TENS = """
     n += rest > w0 - rest || (rest == w0 - rest && (n & 1));
     y0 = x0 < 0 ? 0 - n * w0 : n * w0;
 """
+
+
+def conj(x: Any, /, *, out: Any = None) -> Array:
+    """Returns the conjugates; of real numbers these are the numbers themselves."""
+    if dtype_of("conj", "x", x).kind != "c":
+        return unary("positive")(x, out=out)
+    return _CONJ(x, out=out)
+
+
+def real(x: Any, /) -> Array:
+    """Returns the real parts: a view of them, and of real numbers the array itself."""
+    dtype_of("real", "x", x)
+    return _as_array(x).real
+
+
+def imag(x: Any, /) -> Array:
+    """Returns the imaginary parts: a view of them, and of real numbers an array of zeros."""
+    dtype_of("imag", "x", x)
+    return _as_array(x).imag
+
+
+def angle(z: Any, /) -> Array:
+    """Returns the angles of complex numbers, -π to π in radians; of real ones 0 or π."""
+    dtype_of("angle", "z", z)
+    return _ANGLE(z)
+
+
+def _as_array(x: Any) -> Array:
+    return x if isinstance(x, Array) else view_of(x, x.shape, x.strides, x.offset)
+
+
+_CONJ = Pointwise("y0 = conj(x0);", name="conj_of")
+_ANGLE = by_kind(
+    Pointwise("y0 = arg(x0);", name="angle"),
+    Pointwise("y0 = arg((typeof_y0)x0);", name="angle", result_type=np.float64),
+)
 
 
 def where(condition: Any, a: Any = None, b: Any = None, /) -> Any:

@@ -44,18 +44,22 @@ def dot(a: Any, b: Any, /) -> Array:
 
 
 def vecdot(a: Array, b: Array, /, *, axis: int = -1) -> Array:
-    """Returns the sum of products along an axis, of arrays that broadcast."""
+    """Returns the sum of products along an axis, of ``a`` conjugated, of arrays that broadcast."""
     if not isinstance(axis, int) or axis >= 0:
         axis = normalize_axis("vecdot", axis, a.ndim) - a.ndim
     if not min(a.ndim, b.ndim) >= -axis or a.shape[axis] != b.shape[axis]:
         raise ShapeError(f"vecdot: axis {axis} of {a.shape} and {b.shape} is not of one length")
-    found: Array = products(promote([a.dtype, b.dtype]))(a, b, axis=axis)
+    found: Array = products(promote([a.dtype, b.dtype]))(_conj(a), b, axis=axis)
     return found
 
 
 def vdot(a: Array, b: Array, /) -> Array:
-    """Returns the sum of products of all elements."""
-    return inner(a.reshape(-1), b.reshape(-1))
+    """Returns the sum of products of all elements, those of ``a`` conjugated."""
+    return inner(_conj(a).reshape(-1), b.reshape(-1))
+
+
+def _conj(a: Array) -> Array:
+    return a.conj() if a.dtype.kind == "c" else a
 
 
 def inner(a: Array, b: Array, /) -> Array:

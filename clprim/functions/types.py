@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.dtypes import AnyDType, as_dtype, promote
+from clprim.dtypes import AnyDType, as_dtype, promote, real_dtype
 from clprim.errors import DTypeError, quoted
 from clprim.runtime.device import Device, current_device, devices
 
@@ -23,7 +23,9 @@ _KINDS = {
 }
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 # Those of the standard, which has neither float16 nor bfloat16.
-_NAMES = ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64").split()
+_NAMES = (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"
+).split()
 
 
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
@@ -40,7 +42,8 @@ def copyto(target: Array, source: Any, /) -> None:
 def result_type(*given: Any) -> AnyDType:
     """Returns the dtype that arrays, dtypes and numbers promote to."""
     found = [v.dtype if isinstance(v, Array) else v for v in given]
-    numbers = [v for v in found if isinstance(v, int | float) and not isinstance(v, np.generic)]
+    python = int | float | complex
+    numbers = [v for v in found if isinstance(v, python) and not isinstance(v, np.generic)]
     types = [as_dtype(v) for v in found if not any(v is n for n in numbers)]
     common = promote(types) if types else np.dtype(np.float32)
     if not numbers:
@@ -90,7 +93,8 @@ def finfo(type: Any, /) -> SimpleNamespace:
         import ml_dtypes
 
         found = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call, unused-ignore]
-    elif dtype.kind == "f":
+    elif dtype.kind in "fc":
+        dtype = real_dtype(dtype)
         found = np.finfo(dtype)
     else:
         raise DTypeError(f"finfo: expected a floating dtype, got {dtype}")
@@ -124,13 +128,19 @@ class _Info:
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, AnyDType]:
         """Returns the dtypes of results that no argument decides."""
-        names = {"real floating": np.float32, "integral": np.int64, "indexing": np.int64}
+        names = {
+            "real floating": np.float32,
+            "complex floating": np.complex64,
+            "integral": np.int64,
+            "indexing": np.int64,
+        }
         return {kind: np.dtype(dtype) for kind, dtype in names.items()}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, AnyDType]:
         """Returns the dtypes of a kind that a device calculates in."""
         where = current_device() if device is None else device
-        names = [n for n in _NAMES if n != "float64" or where.traits.fp64]
+        wide = ("float64", "complex128")
+        names = [n for n in _NAMES if n not in wide or where.traits.fp64]
         return {n: np.dtype(n) for n in names if kind is None or isdtype(n, kind)}
 
 

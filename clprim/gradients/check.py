@@ -140,6 +140,8 @@ def _check_definition(operator: Any) -> None:
 def _host(value: Any, dtype: Any) -> Any:
     """An argument on the host; floats in the dtype that is checked in."""
     array = value.get() if is_array(value) else value
+    if np.iscomplexobj(array):
+        raise DTypeError("check_gradient: no gradients of complex numbers are derived")
     if not isinstance(array, np.ndarray):
         return array
     return array.astype(dtype) if is_floating(array.dtype) else array

@@ -18,6 +18,7 @@ from clprim.plan.strides import elements_of
 from clprim.runtime.device import Device
 
 _NUMBERS = (int, float, np.number, np.bool_)
+_PAIRS = (complex, np.complexfloating)
 
 
 def is_floating(dtype: Any) -> bool:
@@ -92,6 +93,8 @@ def read_arguments(
         if not is_floating(g.dtype):
             raise DTypeError(f"{what}: grad= of y{n} is {g.dtype}, expected a floating dtype")
     array_dtypes = [a.dtype for a in arrays]
+    if any(d.kind == "c" for d in array_dtypes) or any(isinstance(w, _PAIRS) for w in scalars):
+        raise DTypeError(f"{what}: no gradients of complex numbers are derived")
     scalar_types = scalar_dtypes(what, scalars, array_dtypes)
     for n, w in enumerate(scalars):
         if isinstance(w, float) and not isinstance(w, np.generic):

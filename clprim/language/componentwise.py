@@ -17,6 +17,7 @@ from clprim.language.snippet import Snippet
 from clprim.language.tree import (
     Assign,
     Binary,
+    Block,
     Call,
     Cast,
     Declare,
@@ -26,15 +27,20 @@ from clprim.language.tree import (
     Node,
     Number,
     Ternary,
+    Tree,
     Type,
     Unary,
     Variable,
     flat,
     fold,
+    walk,
 )
 
 COMPARISONS = frozenset("< > <= >= == !=".split())
 _LOGIC = frozenset(["&&", "||"])
+_PAIR_ASSIGNMENTS = frozenset(["=", "+=", "-=", "*=", "/="])
+# Functions of complex numbers that vectors compute.
+PAIR_FUNCTIONS = frozenset("real imag conj abs complex reciprocal".split())
 _ARITHMETIC = frozenset("+ - * / & | ^".split())
 _FLOAT_CONSTANTS = re.compile(r"(INFINITY|NAN|MAXFLOAT|FLT_(MAX|MIN|EPSILON)|M_\w+_F)$")
 _PLAIN_INTEGER = re.compile(r"\d+$")
@@ -75,6 +81,42 @@ def is_componentwise(*snippets: Snippet) -> bool:
     except Differs:
         return False
     return True
+
+
+@lru_cache(maxsize=1024)
+def is_pairs_componentwise(snippet: Snippet) -> bool:
+    """Whether a snippet computes the same on vectors of complex numbers as on each of them.
+
+    These are pairs of vectors: only arithmetic and what takes numbers apart is known to agree.
+    """
+    if snippet.dims or snippet.lookups or snippet.used & {"index"} or snippet.draws:
+        return False
+    if snippet.words & snippet.preamble.names:
+        return False
+    for statement in flat(snippet.statements):
+        match statement:
+            case Declare(Type(text), variables) if _is_operands(text):
+                if not all(isinstance(v, Variable) and v.value and not v.sizes for v in variables):
+                    return False
+            case Evaluate(Assign(Name(), op)) if op in _PAIR_ASSIGNMENTS:
+                pass
+            case _:
+                return False
+    return all(map(_is_of_pairs, walk(snippet.tree)))
+
+
+def _is_of_pairs(node: Node) -> bool:
+    match node:
+        case Call(function):
+            return function in PAIR_FUNCTIONS
+        case Binary(op):
+            return op in "+-*/"
+        case Unary(op):
+            return op in "+-"
+        case Type(text):
+            return _is_operands(text) and "*" not in text
+    kinds = Number | Name | Assign | Declare | Variable | Evaluate | Tree | Cast | Block
+    return isinstance(node, kinds)
 
 
 def _declared(variable: Node, local: set[str]) -> str:

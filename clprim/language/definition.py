@@ -11,7 +11,11 @@ from clprim.errors import DefinitionError, quoted
 from clprim.language import names
 from clprim.language.check_snippet import check
 from clprim.language.combine import added_results, derive_combine, position_results, summed_results
-from clprim.language.componentwise import is_componentwise, needs_float
+from clprim.language.componentwise import (
+    is_componentwise,
+    is_pairs_componentwise,
+    needs_float,
+)
 from clprim.language.lookups import LOOKUPS
 from clprim.language.operands import RANDOM
 from clprim.language.preamble import Preamble, read_preamble
@@ -54,6 +58,11 @@ class PointwiseDefinition:
     def componentwise(self) -> bool:
         """Whether the snippet computes on vectors what it computes on scalars."""
         return is_componentwise(self.expr) and not self.expr.used & {"index"}
+
+    @cached_property
+    def pairs_componentwise(self) -> bool:
+        """Likewise of vectors of complex numbers, which are pairs of vectors."""
+        return is_pairs_componentwise(self.expr)
 
     @cached_property
     def straight(self) -> bool:

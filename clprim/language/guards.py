@@ -51,7 +51,7 @@ from clprim.language.tree import (
 #: What a type of operands is known by: an operand or its family.
 Types = tuple[tuple[str, str], ...]
 
-_FUNCTIONS = {"/": "cp_divide", "%": "cp_modulo"}
+DIVISIONS = {"/": "cp_divide", "%": "cp_modulo"}
 # Without one of these, or an operand of integers, there is nothing to be guarded.
 _TELLING = frozenset(["/", "%", "/=", "%=", *ctypes.OF_INTEGERS])
 _DECIMAL = re.compile(r"\d*\.\d|\d+\.|\d+[eE]|\d+[fF]$")
@@ -80,14 +80,14 @@ def guarded(snippet: Snippet, types: Types) -> tuple[str, tuple[str, ...]]:
         for t in snippet.tokens
     ):
         return snippet.body, ()
-    reader = _Reader(snippet, dict(types))
+    reader = Reader(snippet, dict(types))
     edits, guards = reader.edits()
     if not guards:
         return snippet.body, ()
     return snippet.edited(edits), tuple(sorted(guards))
 
 
-class _Reader:
+class Reader:
     """The types of a snippet's expressions, as far as they are known without its preamble."""
 
     def __init__(self, snippet: Snippet, types: dict[str, str]) -> None:
@@ -130,9 +130,9 @@ class _Reader:
         for node in self.computed():
             match node:
                 case Binary("/" | "%" as op, a, b) if kind := self.divided(a, b):
-                    parts = f"{_FUNCTIONS[op]}((", "), (", "))"
+                    parts = f"{DIVISIONS[op]}((", "), (", "))"
                 case Assign(a, "/=" | "%=" as op, b) if kind := self.divided(a, b):
-                    parts = self.assigned(a, f"{_FUNCTIONS[op[0]]}(", ",")
+                    parts = self.assigned(a, f"{DIVISIONS[op[0]]}(", ",")
                 case Assign(a, "+=" | "-=" | "*=" | "/=" as op, b) if kind := self.converted(
                     self.kind(a), b
                 ):
@@ -205,7 +205,7 @@ class _Reader:
         """A node with its own division as a call."""
         match node:
             case Binary("/" | "%" as op, a, b) if self.divided(a, b):
-                return Call(_FUNCTIONS[op], (a, b))
+                return Call(DIVISIONS[op], (a, b))
         return node
 
     def divided(self, a: Expr, b: Expr) -> str | None:

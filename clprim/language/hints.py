@@ -64,7 +64,7 @@ INTEGERS_ONLY = {
     "%": "'%' takes integers; of floats it is fmod(x0, x1)",
     **{op: f"{op!r} takes integers" for op in ("&", "|", "<<", ">>", "~")},
 }
-_OF_FLOATS = {"abs": "fabs", "mad24": "mad", "mul24": "*", "mad_hi": "mad"}
+_OF_FLOATS = {"mad24": "mad", "mul24": "*", "mad_hi": "mad"}
 _CALL = re.compile(r"call to '(\w+)' is ambiguous", re.ASCII)
 _DIRECTIVE = re.compile(
     r"#\s*(define|undef|include|if|ifdef|ifndef|elif|else|endif|pragma|line|error)\b"

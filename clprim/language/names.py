@@ -106,7 +106,10 @@ _CONSTANTS = (
 ).split()
 _FLOAT_CONSTANTS = [f"{name}_F" for name in _CONSTANTS if name.startswith("M_")]
 
-FUNCTIONS = frozenset([*COMPONENTWISE, *_OTHER_FUNCTIONS, *_CONVERSIONS])
+# Of complex numbers; OpenCL C has none of these names.
+COMPLEX = frozenset("arg complex conj imag real reciprocal".split())
+
+FUNCTIONS = frozenset([*COMPLEX, *COMPONENTWISE, *_OTHER_FUNCTIONS, *_CONVERSIONS])
 BUILTINS = FUNCTIONS | {*_CONSTANTS, *_FLOAT_CONSTANTS}
 
 

@@ -130,7 +130,7 @@ def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
 
     def rebuilt(node: Node, given: list[Node]) -> Node:
         if any(a is not b for a, b in zip(children(node), given, strict=True)):
-            node = _with_children(node, given)
+            node = with_children(node, given)
         return change(node)
 
     return fold(node, rebuilt)
@@ -142,7 +142,7 @@ def _fields(node: Node) -> tuple[str, ...]:
     return found
 
 
-def _with_children(node: Node, given: Iterable[Node]) -> Node:
+def with_children(node: Node, given: Iterable[Node]) -> Node:
     """Returns the node with other children in the places of its own."""
     following = iter(given)
     changed: dict[str, Any] = {}

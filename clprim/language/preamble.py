@@ -20,7 +20,7 @@ _MACRO = re.compile(
 )
 _RENAMED = re.compile(r"#\s*(?:define|undef)\s+([A-Za-z_]\w*)", re.ASCII)
 # Words of the language, and what kernels call or take of vectors beside the functions in `c`.
-_LANGUAGE = c.TYPES | c.KEYWORDS | c.QUALIFIERS | c.FUNCTIONS | {*c.RESERVED}
+_LANGUAGE = c.TYPES | c.KEYWORDS | c.QUALIFIERS | {*c.RESERVED} | (c.FUNCTIONS - c.COMPLEX)
 _OF_KERNELS = re.compile(r"(v(load|store)|get_|CLK_|cp_|__)\w+$|s[0-9a-fA-F]$|lo$|hi$")
 _CONDITION = re.compile(r"#\s*(if|undef)")
 _INCLUDE = re.compile(r"#\s*include")

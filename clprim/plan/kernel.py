@@ -28,7 +28,11 @@ _FORMATS = {
     "ulong": "L",
     "float": "f",
     "double": "d",
+    "float2": "F",
+    "double2": "D",
 }
+#: Formats of pairs of floats, which `struct` has none for, and how large they are.
+PAIR_FORMATS = {"F": 8, "D": 16}
 
 
 @dataclass(frozen=True)
@@ -235,7 +239,7 @@ class KernelCode:
     # by lane; erfc is computed by text
     unified: tuple[tuple[str, int, int], ...] = ()
     # Types of integers that are divided by what may be 0 or -1, and functions by which real numbers
-    # become integers (``convert_uchar``)
+    # become integers (``convert_uchar``), and functions of complex numbers (``complex_exp_float2``)
     guards: tuple[str, ...] = ()
     doubles: bool  # Whether double occurs (and so needs its extension, and keeps literals double)
     own: tuple[str, ...] = ()  # Names that the user chose, which the engine's must not be taken for
@@ -243,12 +247,18 @@ class KernelCode:
     @property
     def divided(self) -> tuple[str, ...]:
         """Types of integers that are divided by what may be 0 or -1."""
-        return tuple(g for g in self.guards if not g.startswith("convert_"))
+        return tuple(g for g in self.guards if not g.startswith(("convert_", "complex_")))
 
     @property
     def converting(self) -> tuple[str, ...]:
         """Functions by which real numbers become integers."""
         return tuple(g for g in self.guards if g.startswith("convert_"))
+
+    @property
+    def complex(self) -> tuple[tuple[str, str], ...]:
+        """Functions of complex numbers, and their type."""
+        found = (g.split("_")[1:] for g in self.guards if g.startswith("complex_"))
+        return tuple((name, pair) for name, pair in found)
 
     @property
     def c_version(self) -> tuple[int, int]:

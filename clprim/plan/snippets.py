@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from clprim.errors import ShapeError
+from clprim.language.complex_numbers import is_complex, lowered
 from clprim.language.gradient import ctypes
 from clprim.language.guards import guarded
 from clprim.language.names import (
@@ -99,11 +100,20 @@ class Printed:
     def __init__(self) -> None:
         self.guards: tuple[str, ...] = ()
 
-    def text(self, snippet: Snippet | None, types: Mapping[str, str]) -> str:
-        """Returns the text of a snippet, empty where there is none."""
+    def text(
+        self, snippet: Snippet | None, types: Mapping[str, str], *, vectors: bool = False
+    ) -> str:
+        """Returns the text of a snippet, empty where there is none.
+
+        That of complex numbers may be one for ``vectors`` of them as well.
+        """
         if snippet is None:
             return ""
-        text, guards = guarded(snippet, tuple(types.items()))
+        known = tuple(types.items())
+        if is_complex(snippet, known):
+            text, guards = lowered(snippet, known, vectors=vectors)
+        else:
+            text, guards = guarded(snippet, known)
         self.guards = tuple(sorted({*self.guards, *guards}))
         return text
 

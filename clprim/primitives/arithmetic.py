@@ -14,7 +14,7 @@ from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.arrays.expressions import GRADIENTS, SIGNS, comparison, renamed, statements
 from clprim.arrays.operators import Arithmetic, Operators
-from clprim.dtypes import NO_ARRAY, AnyDType, require_real
+from clprim.dtypes import NO_ARRAY, AnyDType, require_number
 from clprim.errors import DTypeError, OverlapError, quoted, upload_hint
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
@@ -24,7 +24,7 @@ from clprim.runtime.device import current_device
 _A, _B = "(typeof_y0)x0", "(typeof_y0)@"
 _OPERANDS = "const typeof_y0 a = x0, b = @;"
 _BOOL = np.dtype(np.bool_)
-_NUMBERS = (int, float, np.generic)  # a union written in place would be made at every call
+_NUMBERS = (int, float, complex, np.generic)  # a union written in place would be made at every call
 _BINARY = {name: f"y0 = {_A} {sign} {_B};" for name, sign in SIGNS.items()}
 # Powers of floats that need no function, and are exact or nearly so; NumPy's choice.
 _POWERS = {2: "y0 = x0 * x0;", 0.5: "y0 = sqrt(x0);", -1: "y0 = 1 / x0;"}
@@ -37,6 +37,8 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "not_equal": py_operator.ne,
 }
 _BITWISE = frozenset("bitwise_and bitwise_or bitwise_xor left_shift right_shift".split())
+#: What there is of complex numbers.
+_COMPLEX = frozenset("add subtract multiply divide power equal not_equal".split())
 _UNARY = {
     "positive": "y0 = x0;",
     "negative": "y0 = -x0;",
@@ -62,19 +64,31 @@ def copy(x: Any, *, out: Any) -> Array:
     """Writes ``x``, which broadcasts, to ``out``, converted to its dtype as C converts."""
     if not isinstance(out, cl_array.Array):
         raise DTypeError(f"expected a device array for out, got {quoted(out)}{upload_hint(out)}")
-    return _apart(_operator("y0 = x0;", "copy", out.dtype), x, out=out)
+    return _apart(_operator(_converting(x, out.dtype, "copy"), "copy", out.dtype), x, out=out)
 
 
 def astype(x: Any, dtype: Any) -> Array:
     """Returns a copy of ``x`` in another dtype, converted as C converts."""
-    return _operator("y0 = x0;", "astype", dtype)(x)
+    return _operator(_converting(x, dtype, "astype"), "astype", dtype)(x)
+
+
+def _converting(x: Any, dtype: AnyDType, name: str) -> str:
+    """The string that converts an array to a dtype."""
+    given = getattr(x, "dtype", dtype)
+    if given.kind != "c" or dtype.kind == "c":
+        return "y0 = x0;"
+    if dtype.kind != "b":
+        raise DTypeError(
+            f"{name}: {given} to {dtype} loses imaginary parts: take x.real, x.imag or abs(x)"
+        )
+    return "y0 = x0 != 0;"
 
 
 def fill(x: Any, value: Any) -> None:
     """Writes ``value`` to every element of ``x``."""
     try:
-        require_real(value)
-        value = x.dtype.type(value).item() if x.dtype.kind in "biuf" else float(value)
+        require_number(value, x.dtype)
+        value = x.dtype.type(value).item() if x.dtype.kind in "biufc" else float(value)
     except NO_ARRAY as error:
         raise DTypeError(f"fill: {quoted(value)} is no {x.dtype}: {error}") from None
     _fill(value, out=x)
@@ -120,6 +134,8 @@ def _binary_operator(
 ) -> tuple[Callable[..., Array], AnyDType]:
     """Returns what computes a binary operator of two dtypes, and the result's dtype."""
     common = dtypes.promote([a, other]) if dtype is None else dtype
+    if common.kind == "c" and name not in _COMPLEX:
+        raise DTypeError(f"{name}: complex numbers have none: {a} and {other}")
     if name in _BITWISE and common.kind not in "biu":
         raise DTypeError(f"{name}: {a} and {other} are not integers")
     if name == "subtract" and common.kind == "b":
@@ -164,7 +180,10 @@ def _compare(name: str, a: Any, b: Any, is_array: bool, out: Any) -> Array:
 def _comparison_operator(
     name: str, a: AnyDType, other: AnyDType, is_array: bool, fp64: bool
 ) -> Callable[..., Array]:
-    expr = comparison(name, "x0", "x1" if is_array else "w0", a, other, fp64)
+    paired = "c" in (a.kind, other.kind)
+    if paired and name not in _COMPLEX:
+        raise DTypeError(f"{name}: complex numbers have no order: {a} and {other}")
+    expr = comparison(name, "x0", "x1" if is_array else "w0", a, other, fp64 and not paired)
     return _operator(f"y0 = {expr};", name, _BOOL)
 
 
@@ -180,7 +199,7 @@ def unary(name: str, x: Any) -> Array:
         raise DTypeError("negative: bool arrays have no negative; use ~")
     expr = "y0 = !x0;" if name == "invert" and x.dtype.kind == "b" else _UNARY[name]
     if name == "absolute" and x.dtype.kind not in "biu":
-        expr = "y0 = fabs(x0);"  # of a negative zero as well
+        expr = "y0 = abs(x0);" if x.dtype.kind == "c" else "y0 = fabs(x0);"  # of -0 as well
     return _operator(expr, name, None)(x)
 
 

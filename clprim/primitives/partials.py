@@ -6,8 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from clprim.dtypes import AnyDType, promote, value_dtype
-from clprim.language.definition import ReductionDefinition
+from clprim.dtypes import (
+    AnyDType,
+    complex_dtype,
+    promote,
+    real_dtype,
+    stored_type,
+    value_dtype,
+)
+from clprim.language.complex_numbers import ComplexOperands, complex_operands
+from clprim.language.definition import PointwiseDefinition, ReductionDefinition
 
 _INT64 = np.dtype(np.int64)
 _UINT64 = np.dtype(np.uint64)
@@ -17,10 +25,10 @@ def default_results(
     definition: ReductionDefinition, given: Sequence[AnyDType]
 ) -> tuple[AnyDType, ...]:
     """NumPy's promotion; sums and products of short integers widen, positions are int64."""
-    common = promote(given)
+    common, pairs = promote(given), _complex(definition, given).results
     if definition.finalize is not None:
-        return (common,) * definition.results
-    return tuple(_natural(definition, n, common) for n in range(definition.results))
+        return tuple(_part(common, n in pairs) for n in range(definition.results))
+    return tuple(_natural(definition, n, common, pairs) for n in range(definition.results))
 
 
 def default_partials(
@@ -29,15 +37,37 @@ def default_partials(
     """The dtypes to accumulate in: float32 at least, and no less than the results."""
     found = list(results)
     if definition.finalize is not None:
-        common = promote([*given, *results])
-        found = [_natural(definition, n, common) for n in range(definition.partials)]
+        common, pairs = promote([*given, *results]), _complex(definition, given).partials
+        found = [_natural(definition, n, common, pairs) for n in range(definition.partials)]
     return tuple(value_dtype(d, [d]) for d in found)
 
 
-def _natural(definition: ReductionDefinition, n: int, common: AnyDType) -> AnyDType:
+def default_types(
+    definition: PointwiseDefinition, given: Sequence[AnyDType], common: AnyDType
+) -> tuple[AnyDType, ...]:
+    """The common dtype of arrays and numbers, of complex results and of real ones."""
+    pairs = _complex(definition, given).results
+    return tuple(_part(common, n in pairs) for n in range(definition.results))
+
+
+def _complex(
+    definition: PointwiseDefinition | ReductionDefinition, given: Sequence[AnyDType]
+) -> ComplexOperands:
+    return complex_operands(definition, tuple(stored_type(d).value for d in given))
+
+
+def _part(common: AnyDType, paired: bool) -> AnyDType:
+    """A dtype of complex numbers, or of real ones."""
+    return complex_dtype(common) if paired else real_dtype(common)
+
+
+def _natural(
+    definition: ReductionDefinition, n: int, common: AnyDType, pairs: frozenset[int]
+) -> AnyDType:
     """The dtype of partial number ``n`` where operands have a common one."""
     if n in definition.positions:
         return _INT64
+    common = _part(common, n in pairs)
     return _widened(common) if n in definition.summed else common
 
 

@@ -37,6 +37,8 @@ class _Problem(NamedTuple):
 class PiecesPrimitive(Primitive):
     """Writes pieces to their places."""
 
+    complex_numbers = True
+
     def problem(self, request: Request, target: Target) -> _Problem:
         """See `Primitive.problem`."""
         del target
@@ -67,6 +69,8 @@ def put_together(
     """Writes pieces to their places in ``y``; see `plan_pieces`."""
     given = [(x, tuple(start)) for x, start in pieces if x.size]
     if not 0 < len(given) <= MOST_PIECES or any(x.dtype != y.dtype for x, _ in given):
+        return False
+    if y.dtype.itemsize > 8:  # words are smaller
         return False
     word = None if value is None else _word(value, y.dtype)
     if value is not None and word is None:

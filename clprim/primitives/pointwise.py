@@ -28,6 +28,7 @@ from clprim.plan.strides import (
     dense_strides,
     memory_order,
 )
+from clprim.primitives.partials import default_types
 from clprim.primitives.strings import Strings
 from clprim.traits import DeviceTraits
 
@@ -66,6 +67,8 @@ class Pointwise(Strings):
         array([[10., 22., 34.],
                [16., 28., 40.]], dtype=float32)
     """
+
+    complex_numbers = True
 
     def __init__(
         self,
@@ -178,8 +181,10 @@ class Pointwise(Strings):
             shape = outs[0].shape  # as in NumPy, inputs broadcast to a larger out=
         array_dtypes = [a.dtype for a in inputs] or [o.dtype for o in outs]
         scalar_types = scalar_dtypes(what, request.numbers, array_dtypes)
-        dtypes_ = self._result_type or (
-            (dtypes.promote([*array_dtypes, *scalar_types]),) * self.definition.results
+        dtypes_ = self._result_type or default_types(
+            self.definition,
+            [*(a.dtype for a in inputs), *scalar_types],
+            dtypes.promote([*array_dtypes, *scalar_types]),
         )
         in_place = False
         results = outs

@@ -242,6 +242,7 @@ class Reduction(Tabled):
         options = axis, keepdims, alpha, beta
         return sources(self, arrays, numbers, outputs_of(out), options)
 
+    complex_numbers = True
     nothing = "// no outputs: nothing runs\n"
     family = REDUCTIONS
 

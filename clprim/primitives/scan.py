@@ -98,6 +98,7 @@ class Scan(Tabled):
     """
 
     family = SCANS
+    complex_numbers = True
 
     def __init__(
         self,

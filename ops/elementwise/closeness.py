@@ -42,13 +42,19 @@ def isclose(
     relative, absolute = real(what, "rtol", rtol), real(what, "atol", atol)
     dtypes = [given, *([b.dtype] if is_array(b) else [])]
     whole = any(d.kind in "iu" and d.itemsize > 2 for d in dtypes)
-    wide = np.float64 in dtypes or (whole and current_device().traits.fp64)
+    paired = any(d.kind == "c" for d in dtypes)
+    wide = (
+        np.float64 in dtypes or np.complex128 in dtypes or (whole and current_device().traits.fp64)
+    )
     c, other = "double" if wide else "float", "x1" if is_array(b) else "w2"
+    size = "abs" if paired else "fabs"
+    operands_ = f"{c}2" if paired else c
     nan = f" || (x0 != x0 && {other} != {other})" if equal_nan else ""
     # Without a tolerance they are equal or not, which a difference in floats does not tell.
-    near = "d < INFINITY && d <= low + high * fabs(b)" if relative or absolute else "(void)d, 0"
+    near = f"d < INFINITY && d <= low + high * {size}(b)" if relative or absolute else "(void)d, 0"
     expr = (
-        f"const {c} a = x0, b = {other}, low = w0, high = w1, d = fabs(a - b); "
+        f"const {operands_} a = x0, b = {other}; "
+        f"const {c} low = w0, high = w1, d = {size}(a - b); "
         f"y0 = x0 == {other} || ({near}){nan};"
     )
     numbers = [np.float64(v) if wide else np.float32(v) for v in (absolute, relative)]

@@ -124,7 +124,7 @@ FUNCTIONS = (
     Row("neg", "the number with the other sign", "y0 = -x0;", SAME, arithmetic="negative",
         shown=False, numpy="negative", torch="neg", onnx="Neg"),
     Row("positive", "the number itself", arithmetic="positive", shown=False,
-        numpy="positive conj real"),
+        numpy="positive"),
     Row("invert", "all bits, or a truth value, the other way round", arithmetic="invert",
         shown=False, numpy="invert bitwise_not bitwise_invert", torch="bitwise_not",
         onnx="BitwiseNot"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from clprim.arrays.array import Array, view_of
 from clprim.call.forms import register_form
 from clprim.call.packed import matrix_of
 from clprim.call.primitive import Request, Target
-from clprim.errors import ShapeError, quoted
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.product.arguments import (
     check_bias,
     check_operands,
@@ -21,6 +22,7 @@ from clprim.ops.product.arguments import (
     split_bias,
 )
 from clprim.ops.product.coded import coded_product
+from clprim.ops.product.complex_product import complex_product, is_complex
 from clprim.ops.product.lowering import expand, products, shapes, squeeze
 from clprim.ops.registry import operator
 from clprim.ops.shared.checks import check_mask, dtype_of, is_array
@@ -81,7 +83,7 @@ def matmul(
     Returns:
         (…, M, N); batches broadcast as in NumPy, and M or N is missing where ``a`` or ``b`` had
         one dimension. Floats are added up in float32 at least; integers of up to 32 bits give
-        int32.
+        int32; of complex numbers it is products of their parts.
 
     Raises:
         ShapeError: Shapes that do not fit, an ``out`` of another shape or overlapping an input.
@@ -102,6 +104,11 @@ def matmul(
             said = f"transpose_a={transpose_a}, transpose_b={transpose_b}"
             raise ShapeError(f"matmul: {said} beside a quantised weight; expected False, True")
         return _quantised("matmul", a, b, bias, epilogue, epilogue_args, out, beta, algorithm)
+    if is_complex(a) or is_complex(b):
+        if epilogue is not None:
+            raise DTypeError("matmul: complex numbers take no epilogue: call it on the result")
+        told = {"transpose_a": transpose_a, "transpose_b": transpose_b, "algorithm": algorithm}
+        return complex_product(partial(matmul, **told), a, b, bias, out, beta)
     arrays, numbers = split_arguments(epilogue_args)
     extras = arrays if bias is None else (bias, *arrays)
     # The larger operand is gathered where it lies, the smaller one packed; a packed one stays.

@@ -24,6 +24,7 @@ from clprim.ops.shared.dims import along, along_named
 from clprim.ops.shared.exponentials import exponentials
 from clprim.plan.strides import reduced_axes
 from clprim.primitives import arithmetic
+from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
 
@@ -200,6 +201,8 @@ def spread_and_mean(
     Of ``out`` the mean may be None: it is allocated then.
     """
     dtype = dtype_of(what, "x", x)
+    if dtype.kind == "c":
+        return _spread_of_pairs(what, x, axis, correction, unbiased, keepdims, root, out)
     check_array(what, "x", x, current_device())
     correction = real(what, "correction", correction)
     if unbiased is not None:
@@ -229,6 +232,30 @@ def spread_and_mean(
     if keepdims:
         spread, mean = (spread_view(a, axes) for a in (spread, mean))
     return spread, mean
+
+
+def _spread_of_pairs(
+    what: str,
+    x: Any,
+    axis: Axis,
+    correction: float,
+    unbiased: bool | None,
+    keepdims: bool,
+    root: bool,
+    out: tuple[Any, ...] | None,
+) -> tuple[Array, Array]:
+    """Likewise of complex numbers, whose variance is that of both parts together."""
+    (a, re), (b, im) = (
+        spread_and_mean(what, part, axis, correction, unbiased, keepdims=keepdims)
+        for part in (x.real, x.imag)
+    )
+    into = (None, None) if out is None else out
+    return (_ROOT_OF_SUM if root else _SUM_OF_PARTS)(a, b, out=into[0]), _PAIR(re, im, out=into[1])
+
+
+_SUM_OF_PARTS = Pointwise("y0 = x0 + x1;", name="variance_of_pairs")
+_ROOT_OF_SUM = Pointwise("y0 = sqrt(x0 + x1);", name="deviation_of_pairs")
+_PAIR = Pointwise("y0 = complex(x0, x1);", name="mean_of_pairs")
 
 
 # --- logarithm of sums ---------------------------------------------------------------------------

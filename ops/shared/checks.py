@@ -45,7 +45,9 @@ def is_array(value: object) -> bool:
 
 def operand(what: str, value: Any) -> Any:
     """Returns an array as it is, or a number."""
-    return value if is_array(value) else number(what, "an operand that is no device array", value)
+    if is_array(value) or isinstance(value, np.complexfloating | complex):
+        return value
+    return number(what, "an operand that is no device array", value)
 
 
 def check_mask(what: str, mask: Any, names: Sequence[str]) -> tuple[bool, ...]:

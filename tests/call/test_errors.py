@@ -88,7 +88,7 @@ CALLS = [
     (DTypeError, "for x0, got NoneType", lambda c: SUM(None, out=c.row)),
     (DTypeError, "run-time scalar, got Array", lambda c: AXPB(c.x, c.y, c.x, out=c.out)),
     (DTypeError, "run-time scalar, got str", lambda c: AXPB(c.x, c.y, "1", out=c.out)),
-    (DTypeError, "run-time scalar, got complex", lambda c: AXPB(c.x, c.y, 1j, out=c.out)),
+    (DTypeError, "y0 is complex64, which out=", lambda c: AXPB(c.x, c.y, 1j, out=c.out)),
     (DTypeError, "run-time scalar, got NoneType", lambda c: AXPB(c.x, c.y, None, out=c.out)),
     # shapes
     (
@@ -153,10 +153,10 @@ CALLS = [
     # dtypes
     (
         DTypeError,
-        "x0: dtype complex64 is not supported",
+        "y0 is complex64, which out=",
         lambda c: AXPB(c.complex, c.y, 1, out=c.out),
     ),
-    (DTypeError, "complex64 is not supported", lambda c: SUM(c.complex, axis=0, out=c.row)),
+    (DTypeError, "y0 is complex64, which out=", lambda c: SUM(c.complex, axis=0, out=c.row)),
     (
         DTypeError,
         "x0: dtype >f4 is not supported",
@@ -165,10 +165,14 @@ CALLS = [
     (DTypeError, r"x1: dtype datetime64\[s\] is not", lambda c: AXPB(c.x, c.dates, 1, out=c.out)),
     (
         DTypeError,
-        "complex64 is not supported",
+        "y0 is complex64, which out=",
         lambda c: AXPB(c.x, c.y, np.complex64(1), out=c.out),
     ),
-    (DTypeError, "y1: dtype complex64 is not", lambda c: BOTH(c.x, out=(c.out, c.complex))),
+    (
+        DTypeError,
+        "out= of y1 is complex64|y1 .*complex64",
+        lambda c: BOTH(c.x, out=(c.out, c.complex)),
+    ),
     # contexts
     (
         DeviceError,

@@ -233,7 +233,6 @@ def test_names_of_included_files_are_left_to_the_compiler():
     [
         ("y0 = x0 ^ 2;", np.float32, "'^' is exclusive or, of integers; a power is pow(x0, 2)"),
         ("y0 = 1 + x0 % 2;", np.float32, "'%' takes integers; of floats it is fmod(x0, x1)"),
-        ("y0 = abs(x0);", np.float32, "abs takes integers; of floating values it is fabs"),
     ],
 )
 def test_what_only_the_compiler_sees_gets_its_hint(device, snippet, dtype, hint):

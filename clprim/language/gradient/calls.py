@@ -78,6 +78,7 @@ class FunctionCalls(Arithmetic):
 
     def call_plain(self, function: str, args: Sequence[Term], node: Node) -> Term:
         """A function of plain values."""
+        function = "fabs" if function == "abs" and args[0].real else function
         if function == "pow" and args[1].value is not None:
             power = self.algebra.power(args[0], float(args[1].value)) if args[0].real else None
             if power is not None and args[1].value >= 1:

@@ -142,6 +142,8 @@ class Expressions(Places):
             if ctype == "int" and value >= 2**31:
                 ctype = "long" if value < 2**63 else "ulong"
             return self.number(value, ctype, text)
+        if text.endswith("i"):
+            raise self.refusal(node, f"no gradient is derived of complex numbers such as {text}")
         digits = text.rstrip("fFhHlL")
         real = float.fromhex(digits) if "x" in digits.lower() else float(digits)
         if text[-1] in "fFhH" and self.terms.real == "double":

@@ -35,6 +35,9 @@ class PointwiseCode(KernelCode):
     walks: bool  # Whether a work-item takes several rows, one after another
     # Inputs that are prefetched before they are read, and how many elements before
     prefetched: tuple[tuple[str, int], ...]
+    # The type of complex numbers that vectors are computed of: the real parts first, then the
+    # imaginary ones
+    pair: str
 
 
 @dataclass(frozen=True)

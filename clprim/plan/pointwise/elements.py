@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from clprim.dtypes import AnyDType, stored_type, value_dtype
+from clprim.language.complex_numbers import PARTS
 from clprim.language.definition import PointwiseDefinition
 from clprim.plan.kernel import (
     BAKED_DIMS,
@@ -134,6 +135,7 @@ class Elements:
         definition, arrays = self.definition, len(self.types)
         of_all = _vector_type(definition, self.operands, self.scalars)
         self.value = self.operands[0].value if self.copied else of_all
+        self.pair = "" if of_all else _pair_type(definition, self.operands, self.scalars)
         if not self.lookups or not self.traits.is_cpu or definition.draws:
             return
         walks = self.dims[-1].strides[arrays:]
@@ -170,10 +172,10 @@ class Elements:
             "preamble": definition.preamble,
             "index": self.index,
             "unified": unified_functions(definition.snippets, definition.preamble, traits),
-            "doubles": "double" in known.values(),
+            "doubles": not {"double", "double2"}.isdisjoint(known.values()),
             "own": own_names(definition.snippets, definition.preamble),
             "part": definition.expr.rules.part,
-            "expr": printed.text(definition.expr, known),
+            "expr": printed.text(definition.expr, known, vectors=self.vector > 1),
             "guards": printed.guards,
             "scalars": self.scalars,
             "lookups": lookups,
@@ -186,6 +188,7 @@ class Elements:
             "random": definition.draws,
             "walks": False,
             "prefetched": (),
+            "pair": self.pair if self.vector > 1 else "",
         }
 
     def streams(self, vector: int) -> bool:
@@ -238,7 +241,7 @@ class Elements:
     def vector(self) -> int:
         """Elements that are computed at a time along the innermost loop."""
         how = len(self.results), self.dims[-1], self.traits
-        return vector_width(self.value, self.operands, *how)
+        return vector_width(self.value or self.pair or None, self.operands, *how)
 
 
 def _names(results: int, inputs: Sequence[int]) -> list[str]:
@@ -258,6 +261,20 @@ def _vector_type(
     if definition.needs_float and value not in ("float", "double"):
         return None
     return value
+
+
+def _pair_type(
+    definition: PointwiseDefinition,
+    operands: Sequence[OperandCode],
+    scalars: Sequence[ScalarCode],
+) -> str:
+    """The type of complex numbers that vectors of them compute in, where they do; else none."""
+    types = {*(o.value for o in operands), *(w.value for w in scalars)}
+    pair = next((t for t in types if t in PARTS), "")
+    if not pair or not types <= {pair, PARTS[pair]} or not definition.pairs_componentwise:
+        return ""
+    plain = all(o.storage == o.value and o.inner in ("one", "zero") for o in operands)
+    return pair if plain else ""
 
 
 def _reach(operand: Operand) -> int:

@@ -15,6 +15,8 @@ from clprim.plan.pointwise.planner import Mapped, plan_tiled, plan_walked
 from clprim.plan.strategy import Example, Family, Strategy, single
 from clprim.plan.strides import Operand, dense_array
 
+_COMPLEX64 = np.dtype(np.complex64)
+
 
 def _map(text: str, *inputs: Operand, out: Operand | None = None, scalars: int = 0) -> Mapped:
     definition = define_pointwise(text, name=None, preamble="")
@@ -44,6 +46,10 @@ def _examples_periodic() -> Iterator[Example[Mapped]]:
 def _examples_elements() -> Iterator[Example[Mapped]]:
     line = dense_array((100,))
     yield Example("", _map("y0 = x0 * w0 + x1;", line, line, scalars=1), CPU)
+    pairs = dense_array((100,), dtype=_COMPLEX64)
+    yield Example(
+        "complex", _map("y0 = x0 * conj(x1) / w0;", pairs, pairs, out=pairs, scalars=1), CPU
+    )
 
 
 def _strategy(

@@ -118,6 +118,8 @@ _BOUNDS = {
     "ulong": ("0", "ULONG_MAX"),
     "float": ("-INFINITY", "INFINITY"),
     "double": ("-INFINITY", "INFINITY"),
+    "float2": ("-INFINITY", "INFINITY"),
+    "double2": ("-INFINITY", "INFINITY"),
 }
 
 

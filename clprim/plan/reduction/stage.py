@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from clprim.dtypes import AnyDType, promote, stored_type, value_dtype
+from clprim.dtypes import (
+    AnyDType,
+    complex_dtype,
+    promote,
+    real_dtype,
+    stored_type,
+    value_dtype,
+)
+from clprim.language.complex_numbers import complex_operands
 from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.definition import ReductionDefinition
 from clprim.plan.kernel import Argument, KernelPlan, OperandCode, ScalarCode
@@ -102,21 +110,34 @@ class Folding:
         self.partial_codes = tuple(
             partial_code(n, d, definition.family) for n, d in enumerate(partials)
         )
+        read = [stored_type(d).value for d in self.input_values]
+        pairs = complex_operands(definition, (*read, *(w.value for w in self.scalar_codes))).values
         element = value_dtype(promote([a.dtype for a in inputs]), everything)
         self.values = tuple(
-            (f"y{n}", stored_type(partials[n] if definition.values_are_partials else element).value)
+            (
+                f"y{n}",
+                stored_type(
+                    partials[n]
+                    if definition.values_are_partials
+                    else complex_dtype(element)
+                    if n in pairs
+                    else real_dtype(element)
+                ).value,
+            )
             for n in range(definition.values)
         )
         self.scale_types = tuple(
             (s.kind, "" if s.dtype is None else stored_type(s.dtype).value) for s in scaling
         )
-        self.doubles = "double" in {
-            *(o.value for o in self.result_codes),
-            *(stored_type(v).value for v in self.input_values),
-            *(p.value for p in self.partial_codes),
-            *(s.value for s in self.scalar_codes),
-            *(t for _, t in self.scale_types),
-        }
+        self.doubles = not {"double", "double2"}.isdisjoint(
+            {
+                *(o.value for o in self.result_codes),
+                *(stored_type(v).value for v in self.input_values),
+                *(p.value for p in self.partial_codes),
+                *(s.value for s in self.scalar_codes),
+                *(t for _, t in self.scale_types),
+            }
+        )
 
     def vector_type(self) -> str | None:
         """The one type that everything is calculated in, where vectors compute as elements do."""
