@@ -107,7 +107,7 @@ def test_dlpack_of_numpy(device):
     with pytest.raises(DTypeError, match=r"__dlpack__, got list; cp\.asarray"):
         cp.from_dlpack([1, 2])
     with pytest.raises((DTypeError, ExchangeError), match=r"complex|dtype"):
-        cp.from_dlpack(np.zeros(3, np.complex64))
+        cp.from_dlpack(np.zeros(3, np.clongdouble))
 
 
 def test_dlpack_says_where_memory_is(shared):

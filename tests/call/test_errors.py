@@ -170,8 +170,8 @@ CALLS = [
     ),
     (
         DTypeError,
-        "out= of y1 is complex64|y1 .*complex64",
-        lambda c: BOTH(c.x, out=(c.out, c.complex)),
+        "y1: dtype >f4 is not",
+        lambda c: BOTH(c.x, out=(c.out, c.swapped)),
     ),
     # contexts
     (
