@@ -10,15 +10,7 @@ import numpy as np
 import pyopencl as cl
 
 from clprim.errors import DeviceError, ShapeError, quoted
-from clprim.plan.kernel import (
-    PAIR_FORMATS,
-    Argument,
-    Buffer,
-    KernelCode,
-    KernelPlan,
-    Parameter,
-    Scalar,
-)
+from clprim.plan.kernel import Argument, Buffer, KernelCode, KernelPlan, Parameter, Scalar
 from clprim.render import apart
 from clprim.runtime.device import Device
 from clprim.runtime.program import cl_std_option, kernel_of
@@ -28,6 +20,7 @@ from clprim.runtime.stats import counters
 # Of every buffer of a kernel: which argument it is, and where it lies in a list.
 Places = tuple[tuple[int, int], ...]
 
+# Formats of pairs of floats, which `struct` has none for.
 _PAIRS = {b"F": np.complex64, b"D": np.complex128}
 _POINTER = 8  # bytes, also for a host of 32 bits: its devices have as many
 
@@ -66,7 +59,8 @@ def _size(kind: str) -> int:
     """Bytes of an argument."""
     if not kind:
         return _POINTER
-    return PAIR_FORMATS.get(kind) or struct.calcsize(f"={kind}")
+    pair = _PAIRS.get(kind.encode())
+    return struct.calcsize(f"={kind}") if pair is None else np.dtype(pair).itemsize
 
 
 def _byte(value: float, format_: bytes) -> int:

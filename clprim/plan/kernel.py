@@ -31,8 +31,6 @@ _FORMATS = {
     "float2": "F",
     "double2": "D",
 }
-#: Formats of pairs of floats, which `struct` has none for, and how large they are.
-PAIR_FORMATS = {"F": 8, "D": 16}
 
 
 @dataclass(frozen=True)

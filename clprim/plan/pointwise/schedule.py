@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from clprim.dtypes import AnyDType, stored_type
-from clprim.language.complex_numbers import PARTS
 from clprim.language.definition import PointwiseDefinition
 from clprim.plan.kernel import OperandCode, round_up
 from clprim.plan.machine import AHEAD, ITEMS, LINE, STARTING, UNROLL, WORK
@@ -19,30 +18,28 @@ RUN = 2 * STARTING
 # Elements of a row that is short: finding its place takes about as long as it does itself.
 SHORT_ROW = 512
 #: Bytes of what is calculated in, and of indices.
-SIZES = (
-    {
-        "char": 1,
-        "uchar": 1,
-        "short": 2,
-        "ushort": 2,
-        "int": 4,
-        "uint": 4,
-        "float": 4,
-    }
-    | dict.fromkeys(("long", "ulong", "double", "float2"), 8)
-    | {"double2": 16}
-)
+SIZES = {
+    "char": 1,
+    "uchar": 1,
+    "short": 2,
+    "ushort": 2,
+    "int": 4,
+    "uint": 4,
+    "float": 4,
+    "double2": 16,
+} | dict.fromkeys(("long", "ulong", "double", "float2"), 8)
 
 
 def in_words(space: Space, itemsize: int, traits: DeviceTraits) -> tuple[Space, int]:
     """Returns the loops of a copy over larger elements, and how large they are."""
     # What is copied need not be known: neighbours that stay neighbours are one word, up to 4 bytes;
     # where rows are shorter than a register up to 8, so that a row is fewer.
-    if itemsize > 8:  # a complex128 is two words
+    word = SIZES["long"]
+    if itemsize > word:  # a complex128 is two
         arrays = len(space.offsets)
         dims = [Dim(d.size, tuple(2 * s for s in d.strides)) for d in space.dims]
         pairs = (*dims, Dim(2, (1,) * arrays))
-        space, itemsize = collapse(Space(pairs, tuple(2 * o for o in space.offsets))), 8
+        space, itemsize = collapse(Space(pairs, tuple(2 * o for o in space.offsets))), word
     while space.dims:
         *outer, inner = space.dims
         row = inner.size * itemsize
@@ -60,7 +57,7 @@ def in_words(space: Space, itemsize: int, traits: DeviceTraits) -> tuple[Space, 
 
 def widest(value: str, traits: DeviceTraits) -> int:
     """Elements of a register; OpenCL C has vectors of up to 16."""
-    return min(max(2, traits.lanes(SIZES[value])), 8 if value in PARTS else 16)
+    return max(2, traits.lanes(SIZES[value]))
 
 
 def vector_width(
