@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from clprim.errors import DTypeError
 from clprim.language import names
@@ -66,7 +67,7 @@ _EQUAL = frozenset(["==", "!="])
 _LOGIC = frozenset(["&&", "||", "!", "?:"])
 _OPERATORS = frozenset([*"+-*/", *_EQUAL])
 # A node as it is printed, and its type.
-_Typed = tuple[Node, str | None]
+_Typed = tuple[Any, str | None]
 
 
 def is_imaginary(number: str) -> bool:
@@ -125,7 +126,8 @@ def complex_operands(
     values = _numbers(known, "y")
     if not isinstance(definition, ReductionDefinition):
         return ComplexOperands(results=values)
-    family, before = definition.family, {}
+    family = definition.family
+    before: dict[str, str] = {}
     while before != known:
         before = known
         for snippet in (definition.init, definition.step, definition.combine):
@@ -234,26 +236,26 @@ class _Printer(_ComplexReader):
             caret_message(rules.owner, rules.part, self.snippet.text, at.start, size, problem)
         )
 
-    def function(self, name: str, *args: Node) -> Call:
+    def function(self, name: str, *args: Any) -> Call:
         """A call of one of the functions that templates have for complex numbers."""
         for needed in (name, *_NEEDED.get(name, ())):
             self.guards.add(f"complex_{needed}_{self.pair}")
-        return Call(f"cp_complex_{name}", args)  # type: ignore[arg-type]
+        return Call(f"cp_complex_{name}", args)
 
-    def paired(self, value: _Typed) -> Node:
+    def paired(self, value: _Typed) -> Any:
         """A value as a complex number."""
         node, kind = value
         return node if kind in PARTS else self.made(node, Number("0"))
 
-    def made(self, re: Node, im: Node) -> Node:
+    def made(self, re: Any, im: Any) -> Any:
         """A complex number of its parts."""
-        return Vector(Type(self.pair), (re, im))  # type: ignore[arg-type]
+        return Vector(Type(self.pair), (re, im))
 
-    def part(self, value: Node, number: int) -> Node:
+    def part(self, value: Any, number: int) -> Any:
         """A part of a complex number."""
-        return Member(value, ".", "xy"[number])  # type: ignore[arg-type]
+        return Member(value, ".", "xy"[number])
 
-    def spread(self, value: _Typed) -> Node:
+    def spread(self, value: _Typed) -> Any:
         """A real number in both parts of a pair."""
         return Cast(Type(self.pair), value[0])
 
@@ -271,7 +273,7 @@ class _Printer(_ComplexReader):
             case Number(text) if is_imaginary(text):
                 return self.made(Number("0"), Number(text[:-1])), kind
             case Call(function) if self.is_own(function):
-                return self.called(node, given), kind
+                return self.of_numbers(node, given), kind
             case Variable() if node.value is not None:
                 return node, given[-1][1]
             case Declare(Type(text)):
@@ -313,7 +315,7 @@ class _Printer(_ComplexReader):
                 return Call(DIVISIONS[op], (a, b))
         return node
 
-    def condition(self, at: Node, value: _Typed) -> None:
+    def condition(self, at: Any, value: _Typed) -> None:
         """Refuses a complex number where a condition is wanted."""
         if value[1] in PARTS:
             raise self.refused(at.span, "a complex number is no condition; write … != 0")
@@ -378,13 +380,13 @@ class _Printer(_ComplexReader):
             return variable
         if kind in PARTS and not variable.pointer and not variable.sizes:
             value = self.paired((variable.value, of))
-            return variable if of in PARTS else replace(variable, value=value)  # type: ignore[arg-type]
+            return variable if of in PARTS else replace(variable, value=value)
         if of in PARTS:
             problem = f"{variable.name} is {node.type.text}, what it is given is complex"
             raise self.refused(variable.span, problem)
         return variable
 
-    def cast(self, node: Cast, to: _Typed, value: _Typed) -> Node:
+    def cast(self, node: Cast, to: _Typed, value: _Typed) -> Any:
         """A conversion to or of a complex number."""
         if to[1] in PARTS:
             return self.paired(value)
@@ -393,7 +395,7 @@ class _Printer(_ComplexReader):
             raise self.refused(node.span, problem)
         return node
 
-    def called(self, node: Call, given: list[_Typed]) -> Node:
+    def of_numbers(self, node: Call, given: list[_Typed]) -> Any:
         """A function of complex numbers, or one that may be."""
         name, complex_ = node.function, any(kind in PARTS for _, kind in given)
         if name in names.COMPLEX or complex_:
@@ -426,18 +428,18 @@ class _Printer(_ComplexReader):
 class _VectorPrinter(_Printer):
     """Prints what is a vector of complex numbers as well, and of their parts."""
 
-    def made(self, re: Node, im: Node) -> Node:
+    def made(self, re: Any, im: Any) -> Any:
         """See `_Printer.made`."""
-        parts = (Cast(Type("cp_part"), re), Cast(Type("cp_part"), im))  # type: ignore[arg-type]
+        parts = (Cast(Type("cp_part"), re), Cast(Type("cp_part"), im))
         return Vector(Type("cp_pair"), parts)
 
-    def part(self, value: Node, number: int) -> Node:
+    def part(self, value: Any, number: int) -> Any:
         """See `_Printer.part`."""
-        return Member(value, ".", ("lo", "hi")[number])  # type: ignore[arg-type]
+        return Member(value, ".", ("lo", "hi")[number])
 
-    def spread(self, value: _Typed) -> Node:
+    def spread(self, value: _Typed) -> Any:
         """See `_Printer.spread`."""
-        return self.function("both", Cast(Type("cp_part"), value[0]))  # type: ignore[arg-type]
+        return self.function("both", Cast(Type("cp_part"), value[0]))
 
     def changed(self, node: Node, given: list[_Typed]) -> _Typed:
         """See `_Printer.changed`; a number of the call is the same in all lanes."""
