@@ -321,24 +321,26 @@ def _laid_out(coding: Coding) -> Pointwise:
             f"    long n = first + (i - {begin}) % {OUTPUTS}, step = k + u * {UNIT};",
             "    if (n < rows) {",
         ]
-        for c in range(UNIT // bits):
-            j, bit = _step(coding, p, c)
-            code = f"at_x0(n, step + {j}) >> {low} & {(1 << bits) - 1}"
-            lines.append(f"        made |= (uint)({code}) << {bit};")
+        step, bit = _step(coding, p)
+        lines += [
+            f"        for (int c = 0; c < {UNIT // bits}; ++c)",
+            f"            made |= (uint)(at_x0(n, step + {step}) >> {low} & {(1 << bits) - 1})"
+            f" << ({bit});",
+        ]
         lines += ["    }", "}"]
         low += bits
     return Pointwise("\n".join([*lines, "y0 = made;"]), name="laid_out", result_type=np.uint32)
 
 
-def _step(coding: Coding, plane: int, number: int) -> tuple[str, int]:
-    """C for a step of a unit whose bits lie in ``word`` of a plane, and the first of these bits."""
+def _step(coding: Coding, plane: int) -> tuple[str, str]:
+    """C for the c-th step of which ``word`` of a plane has bits, and for the first of these."""
     bits, steps = coding.planes[plane], UNIT // coding.planes[0]
     if plane == 0:
-        return f"word * {steps} + {number}", number * bits
-    byte, part = divmod(number, coding.high_parts)
-    at = f"(word * {coding.high_parts} + {part})"
-    place = f"{byte * coding.parts} + {at} % {coding.parts}"
-    return f"{at} / {coding.parts} * {steps} + {place}", byte * 8 + part * bits
+        return f"word * {steps} + c", f"c * {bits}"
+    parts, of = coding.parts, coding.high_parts
+    at = f"(word * {of} + c % {of})"
+    place = f"{at} / {parts} * {steps} + c / {of} * {parts} + {at} % {parts}"
+    return place, f"c / {of} * 8 + c % {of} * {bits}"
 
 
 def _bits(values: Numbers, size: int) -> Numbers:
