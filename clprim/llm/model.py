@@ -395,9 +395,9 @@ class Generation(Iterator[str]):
     def _guessed(self, token: int, keys: Array, values: Array) -> Iterator[int]:
         """Likewise after the first one, several of which are computed at once."""
         text = [*self.prompt, token]
-        draft = self.draft
-        with draft.cache() if isinstance(draft, Model) else nullcontext() as cache:
-            guesser = Drafts(draft, cache.keys, cache.values) if cache else Lookup()
+        draft = self.draft if isinstance(self.draft, Model) else None
+        with draft.cache() if draft else nullcontext() as cache:
+            guesser = Drafts(draft, cache.keys, cache.values) if draft and cache else Lookup()
             rows = 2
             while True:
                 guesses = guesser.guess(text, min(rows, self.count - len(self.tokens)) - 1)

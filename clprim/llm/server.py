@@ -63,18 +63,19 @@ class Server:
 
     def run(self, listening: socket.socket) -> None:
         """Answers those who come to a socket until the process is interrupted."""
-        worker = self._worker
-
-        class Listener(uvicorn.Server):
-            def handle_exit(self, sig: int, frame: Any) -> None:
-                """Ends texts first, for whose streams it would wait."""
-                worker.close()
-                super().handle_exit(sig, frame)
-
         config = uvicorn.Config(
             self.app, log_level="warning", lifespan="off", timeout_graceful_shutdown=3
         )
-        Listener(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        leave = server.handle_exit
+
+        def handle_exit(sig: int, frame: Any) -> None:
+            """Ends texts first, for whose streams it would wait."""
+            self._worker.close()
+            leave(sig, frame)
+
+        vars(server).update(handle_exit=handle_exit)
+        server.run(sockets=[listening])
 
     def _about(self) -> dict[str, Any]:
         about = {"object": "model", "created": self._since, "owned_by": "clprim"}

@@ -36,9 +36,9 @@ class Lookup:
                     self._ends[tuple(text[end - length : end])] = end
         self._seen = max(self._seen, len(text) - 1)
         for length in _LENGTHS:
-            end = self._ends.get(tuple(text[-length:]))
-            if end is not None:
-                return text[end : end + most]
+            place = self._ends.get(tuple(text[-length:]))
+            if place is not None:
+                return text[place : place + most]
         return []
 
 

@@ -234,6 +234,8 @@ def _examples_rows() -> Iterator[Example[CodedProduct]]:
     yield Example("three", dense_coded(2, 64, 256, three), CPU)
     parts = Coding(4, (Field("scale", "bfloat16", 16),), table=table)
     yield Example("table", dense_coded(2, 64, 64, parts), CPU)
+    narrow = replace(CPU, vector_bytes=32)
+    yield Example("narrow_table", dense_coded(2, 64, 64, parts), narrow)
     yield Example("gpu_table", dense_coded(1, 64, 64, parts), GPU)
     zeros = Coding(8, (Field("scale", "float", 64), Field("zero", "uchar", 64)))
     yield Example("zeros", dense_coded(1, 64, 64, zeros, dtype=np.float16), CPU)
