@@ -34,7 +34,9 @@ from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.lowering import contractions, forward
 from clprim.plan.conv.winograd.local_tile import local_tiles
 from clprim.plan.conv.winograd.strategy import WINOGRAD_LOCAL
+from clprim.plan.fused.attention_gradient import HeadGradients
 from clprim.plan.fused.attention_matrix import plan_attention_matrix
+from clprim.plan.fused.attention_matrix_gradient import plan_attention_matrix_gradient
 from clprim.plan.fused.heads import Heads
 from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
@@ -218,6 +220,10 @@ def _attention(traits: DeviceTraits) -> _Stages:
             plan = plan_attention_matrix(Heads(arrays, causal), traits)
             if plan is not None:
                 yield f"attention {dtype} 2048 × {size}", plan.stages
+            arrays |= dict.fromkeys(("grad", "dq", "dk", "dv"), x) | {"delta": sums}
+            plan = plan_attention_matrix_gradient(HeadGradients(arrays, causal), traits)
+            if plan is not None:
+                yield f"gradients of attention {dtype} 2048 × {size}", plan.stages
 
 
 def _of_units(problem: Contraction, traits: DeviceTraits) -> Sequence[KernelPlan]:

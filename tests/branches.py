@@ -43,7 +43,7 @@ from clprim.plan.depthwise.weight.code import gradient_of
 from clprim.plan.epilogue import POSITION, Epilogue
 from clprim.plan.fourier.family import FOURIER
 from clprim.plan.fourier.problem import Side, Transform
-from clprim.plan.fused.family import ATTENTION_GRADIENTS, RESIDUALS
+from clprim.plan.fused.family import ATTENTION_GRADIENTS, ATTENTION_UNIT_GRADIENTS, RESIDUALS
 from clprim.plan.fused.residual_tiles import InvertedResidual
 from clprim.plan.grouped.family import GROUPS
 from clprim.plan.grouped.problem import Groups
@@ -518,7 +518,8 @@ def plans():
     yield fourier(64, (40,), GPU, x=(80, 1, (2,)), have=60, kept=3)
     yield fourier(4, (40,), CPU, y=(160, 1, (4,)))
     yield fourier(1_000_003, (1,), CPU)
-    for _, strategy, one in ATTENTION_GRADIENTS.examples():
+    every = *ATTENTION_GRADIENTS.examples(), *ATTENTION_UNIT_GRADIENTS.examples()
+    for _, strategy, one in every:
         yield where_possible(strategy.planned)(one.problem, one.traits).stages
     yield order(1, 100000000, GPU)
     yield order(1, 1000000, CPU)

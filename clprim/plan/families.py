@@ -9,6 +9,7 @@ from clprim.plan.fourier.family import FOURIER
 from clprim.plan.fused.family import (
     ATTENTION_FEW,
     ATTENTION_GRADIENTS,
+    ATTENTION_UNIT_GRADIENTS,
     ATTENTIONS,
     GATES,
     RESIDUALS,
@@ -40,6 +41,7 @@ FAMILIES: tuple[Family[Any], ...] = (
     ATTENTIONS,
     ATTENTION_FEW,
     ATTENTION_GRADIENTS,
+    ATTENTION_UNIT_GRADIENTS,
     GATES,
     RESIDUALS,
     FOURIER,

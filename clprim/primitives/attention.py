@@ -9,7 +9,12 @@ from clprim.call.forms import register_form
 from clprim.call.primitive import Primitive, Request, Target, planned_by
 from clprim.plan.fused.attention_few import FewQueries
 from clprim.plan.fused.attention_gradient import HeadGradients
-from clprim.plan.fused.family import ATTENTION_FEW, ATTENTION_GRADIENTS, ATTENTIONS
+from clprim.plan.fused.family import (
+    ATTENTION_FEW,
+    ATTENTION_GRADIENTS,
+    ATTENTION_UNIT_GRADIENTS,
+    ATTENTIONS,
+)
 from clprim.plan.fused.heads import Heads
 from clprim.plan.kernel import Plan
 from clprim.plan.strategy import Family
@@ -96,15 +101,16 @@ def _first(operand: Operand) -> Operand:
     return Operand(shape, strides, operand.offset, operand.dtype)
 
 
-#: Attention, and the logarithm of each query's sum; that of few queries; and gradients.
+#: Attention, and the logarithm of each query's sum; that of few queries; gradients, by matrix
+#: units of what is stored, without a mask's, too.
 ATTENTION = _Written("attention", ATTENTIONS, lambda p, arrays: Heads(arrays, *p.options))
 FEW_QUERIES = _Written("attention of few queries", ATTENTION_FEW, _few)
-GRADIENT = _Written(
-    "gradient of attention",
-    ATTENTION_GRADIENTS,
-    lambda p, arrays: HeadGradients(arrays, *p.options),
-    _WRITTEN,
-    _READ,
+GRADIENT, UNIT_GRADIENT = (
+    _Written(what, family, lambda p, arrays: HeadGradients(arrays, *p.options), _WRITTEN, _READ)
+    for what, family in (
+        ("gradient of attention", ATTENTION_GRADIENTS),
+        ("gradient of attention by units", ATTENTION_UNIT_GRADIENTS),
+    )
 )
-for _each in (ATTENTION, FEW_QUERIES, GRADIENT):
+for _each in (ATTENTION, FEW_QUERIES, GRADIENT, UNIT_GRADIENT):
     register_form(_each.what, lambda found=_each: found, Causal, Shared)

@@ -14,7 +14,14 @@ from clprim.ops.shared.exponentials import exponentials
 from clprim.plan.fused.attention_few import FEW, slices_of
 from clprim.plan.fused.attention_gradient import tiles_of
 from clprim.plan.strides import Operand
-from clprim.primitives.attention import ATTENTION, FEW_QUERIES, GRADIENT, Causal, Shared
+from clprim.primitives.attention import (
+    ATTENTION,
+    FEW_QUERIES,
+    GRADIENT,
+    UNIT_GRADIENT,
+    Causal,
+    Shared,
+)
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.randomness import State
@@ -170,6 +177,20 @@ def differentiate(
     if back is not None:
         parts = [_turned(a, back) for a in parts]
     return parts
+
+
+def differentiate_by_units(
+    given: Sequence[Any], mask: Any, causal: bool, scale: float, dtype: Any
+) -> list[Any] | None:
+    """Likewise of what is stored, without dropout; see `plan_attention_matrix_gradient`."""
+    query, key, value, *_ = given
+    batch = query.shape[:-2]
+    shapes = query.shape, (*batch, *key.shape[-2:]), (*batch, *value.shape[-2:])
+    types = query.dtype, dtype, dtype
+    results = tuple(new_dense(s, d) for s, d in zip(shapes, types, strict=True))
+    inputs = tuple(given) if mask is None else (*given, mask)
+    options = Shared(causal, 0, 1)
+    return [*results] if _ran(UNIT_GRADIENT, inputs, (scale,), results, options) else None
 
 
 def _turned(array: Any, order: Sequence[int]) -> Any:

@@ -15,7 +15,13 @@ from typing import Any
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.attention.fused import Drop, attend, attend_few, differentiate
+from clprim.ops.attention.fused import (
+    Drop,
+    attend,
+    attend_few,
+    differentiate,
+    differentiate_by_units,
+)
 from clprim.ops.attention.problem import Problem
 from clprim.ops.attention.static import attention_of_static
 from clprim.ops.attention.weights import query_sums, weights, weights_gradient
@@ -225,22 +231,9 @@ def scaled_dot_product_attention_backward(
         ones = (1,) * (len(p.full) - attn_mask.ndim)
         dmask = new_dense(ones + attn_mask.shape, p.wide)
     if grad.size and p.full[-1]:
-        given = [_as(a, p.wide) for a in (p.query, p.key, p.value, p.split(grad))]
-        delta = _delta(given[-1], p.split(out), axis=-1, keepdims=True)
-        given += [_as(_rows(p, logsumexp), p.wide), delta]
-        dtype = p.dtype if p.groups == 1 else p.wide
-        how = p.mask, p.causal, p.scale, dtype, _drop(p, state)
         turned = None if dmask is None else p.split(dmask)
-        # Where a mask is one for several queries or keys, or weights drop out, blocks add it up.
-        fused = turned is None or (turned.shape[-2:] == p.full[-2:] and not p.dropout)
-        if query.size and fused:
-            results = differentiate(given, *how, turned)
-        if results is not None:
-            results[0] = _sum(results[0], axis=-3)
-        else:
-            results = _zeros(p)
-            with nullcontext() if state is None else at(state):
-                _accumulate(p, given, results, turned)
+        results = _by_units(p, grad, out, logsumexp) if dmask is None else None
+        results = results or _differentiated(p, grad, out, logsumexp, state, turned)
     elif dmask is not None:
         dmask.fill(0)
     dq, dk, dv = _zeros(p) if results is None else results
@@ -251,6 +244,40 @@ def scaled_dot_product_attention_backward(
     if dmask is None:
         return dq, dk, dv
     return dq, dk, dv, _as(dmask, attn_mask.dtype).reshape(attn_mask.shape)
+
+
+def _differentiated(
+    p: Problem, grad: Any, out: Any, logsumexp: Any, state: State | None, dmask: Any
+) -> list[Any]:
+    """The gradients by one kernel, if the device has one for them, or by blocks of queries."""
+    given = [_as(a, p.wide) for a in (p.query, p.key, p.value, p.split(grad))]
+    delta = _delta(given[-1], p.split(out), axis=-1, keepdims=True)
+    given += [_as(_rows(p, logsumexp), p.wide), delta]
+    dtype = p.dtype if p.groups == 1 else p.wide
+    how = p.mask, p.causal, p.scale, dtype, _drop(p, state)
+    # Where a mask is one for several queries or keys, or weights drop out, blocks add it up.
+    fused = dmask is None or (dmask.shape[-2:] == p.full[-2:] and not p.dropout)
+    results = differentiate(given, *how, dmask) if p.query.size and fused else None
+    if results is not None:
+        results[0] = _sum(results[0], axis=-3)
+        return results
+    results = _zeros(p)
+    with nullcontext() if state is None else at(state):
+        _accumulate(p, given, results, dmask)
+    return results
+
+
+def _by_units(p: Problem, grad: Any, out: Any, logsumexp: Any) -> list[Any] | None:
+    """The gradients by matrix units, if the device has some for them."""
+    has = p.query.device.traits.matrix_units and p.dtype.itemsize == 2
+    if p.dropout or not (p.query.size and has):
+        return None
+    above = p.split(grad)
+    delta = new_dense((*above.shape[:-1], 1), p.wide)
+    _delta(above, p.split(out), axis=-1, keepdims=True, out=delta)
+    given = p.query, p.key, p.value, above, _as(_rows(p, logsumexp), p.wide), delta
+    dtype = p.dtype if p.groups == 1 else p.wide
+    return differentiate_by_units(given, p.mask, p.causal, p.scale, dtype)
 
 
 _factors = Pointwise("y0 = rand() < w0 ? 0 : w1;", name="attention_dropout")

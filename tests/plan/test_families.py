@@ -17,6 +17,7 @@ RULED = {
     "attention of few queries": ("fused/attention_few",),
     "gate": ("fused/gate",),
     "gradients of attention": ("fused/attention_gradient",),
+    "gradients of attention by units": ("fused/attention_matrix_gradient",),
     "inverted residual": ("fused/inverted_residual",),
     "lines": ("index/lines",),
     "pointwise": (

@@ -20,6 +20,7 @@ from clprim.plan.fused.matrix_heads import (
     head_room,
     head_tiles,
     read_tile,
+    sides,
     unit_for,
 )
 from clprim.plan.kernel import Plan
@@ -39,10 +40,9 @@ class AttentionMatrixCode(MatrixHeadsCode):
 
 def _registers(unit: MatrixUnit, tile: HeadTile, size: int, features: int) -> int:
     """Words that a work-item holds: sums of both products, weights, queries, operands, copies."""
-    side = unit.columns if unit.turned else unit.rows
+    side, _, mine, theirs = sides(unit)
     rows = tile.units * side / unit.items
-    a, b = unit.words
-    own, other = (b, a) if unit.turned else (a, b)
+    own, other = mine.elements // 2, theirs.elements // 2
     held = tile.units * size // unit.steps * own if tile.held else own
     weights = tile.block // 2 if unit.kept and tile.across == 1 else 0
     sums = int(rows * (features + tile.block + weights) / tile.across)
@@ -53,8 +53,7 @@ def _registers(unit: MatrixUnit, tile: HeadTile, size: int, features: int) -> in
 
 def _local(unit: MatrixUnit, tile: HeadTile, size: int, features: int) -> int:
     """Bytes of queries, keys, values, and of weights and maxima that go through local memory."""
-    side = unit.columns if unit.turned else unit.rows
-    own = tile.down * tile.units * side
+    own = tile.down * tile.units * sides(unit)[0]
     kept = 2 * tile.block * (size + features)
     queries = 2 * own * size
     kept = max(kept, queries) if tile.held else kept + queries
@@ -70,7 +69,8 @@ def plan_attention_matrix(what: Heads, traits: DeviceTraits) -> Plan | None:
     rooms = head_room(size), head_room(features)
     for tile in head_tiles(unit, traits, what.heads * queries):
         words, local = _registers(unit, tile, *rooms), _local(unit, tile, *rooms)
-        if divides(unit, tile, rooms[1]) and fits(unit, tile, words, local, traits):
+        shared = 4 * tile.across * tile.down * tile.units * sides(unit)[0]
+        if divides(unit, tile, rooms[1]) and fits(unit, tile, words, local + shared, traits):
             return _planned(what, unit, tile, rooms, local)
     return None
 
@@ -80,8 +80,7 @@ def _planned(
 ) -> Plan | None:
     queries, _, size, features = what.sizes.values()
     items = tile.down * tile.across * unit.items
-    side = unit.columns if unit.turned else unit.rows
-    own = tile.down * tile.units * side
+    own = tile.down * tile.units * sides(unit)[0]
     q, k, v = (what.arrays[name] for name in "qkv")
     along = "lanes" if unit.matrices else "turned"
     launch = (

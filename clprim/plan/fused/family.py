@@ -17,6 +17,7 @@ from clprim.plan.fused.attention import plan_attention
 from clprim.plan.fused.attention_few import FewQueries, plan_attention_few
 from clprim.plan.fused.attention_gradient import HeadGradients, plan_attention_gradient
 from clprim.plan.fused.attention_matrix import plan_attention_matrix
+from clprim.plan.fused.attention_matrix_gradient import plan_attention_matrix_gradient
 from clprim.plan.fused.gate import Gate, plan_gate
 from clprim.plan.fused.heads import Heads
 from clprim.plan.fused.inverted_residual import plan_inverted_residual
@@ -141,6 +142,20 @@ def _examples_gradient() -> Iterator[Example[HeadGradients]]:
         yield Example(name, replace(what, arrays={**what.arrays, "dq": dq}), _LARGE)
 
 
+def _examples_unit_gradient() -> Iterator[Example[HeadGradients]]:
+    """Causal, in registers; of a mask, through local memory."""
+    x = dense_array((2, 3, 150, 64), dtype=np.float16)
+    column, mask = dense_array((2, 3, 150, 1)), dense_array((2, 3, 150, 150), dtype=np.bool_)
+    arrays = dict.fromkeys(("q", "k", "v", "grad", "dq", "dk", "dv"), x)
+    arrays |= {"sums": column, "delta": column}
+    for name, unit, masks, causal in (
+        ("causal", mma_sync.UNITS[0], {}, True),
+        ("emulated", wmma.EARLIER[0].as_emulated(), {"mask": mask}, False),
+    ):
+        traits = replace(GPU, matrix_units=(unit.name,), local_memory=64 << 10)
+        yield Example(name, HeadGradients({**arrays, **masks}, causal), traits)
+
+
 def _examples_gate() -> Iterator[Example[Gate]]:
     """Of both memory formats."""
     texts = "y0 = max(y0, 0);", "y0 = exp(y0);"
@@ -204,6 +219,18 @@ ATTENTION_GRADIENTS: Family[HeadGradients] = Family(
     "gradients of attention",
     None,
     (single("fused/attention_gradient", plan_attention_gradient, _examples_gradient, _NEEDS),),
+)
+ATTENTION_UNIT_GRADIENTS: Family[HeadGradients] = Family(
+    "gradients of attention by units",
+    None,
+    (
+        single(
+            "fused/attention_matrix_gradient",
+            plan_attention_matrix_gradient,
+            _examples_unit_gradient,
+            _UNITS,
+        ),
+    ),
 )
 GATES: Family[Gate] = Family(
     "gate",

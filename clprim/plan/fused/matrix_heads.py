@@ -110,8 +110,10 @@ def sides(unit: MatrixUnit) -> tuple[int, int, Fragment, Fragment]:
     return unit.rows, unit.columns, unit.a, unit.b
 
 
-def head_tiles(unit: MatrixUnit, traits: DeviceTraits, rows: int) -> Iterator[HeadTile]:
-    """Yields tiles in order of preference, for so many rows of all heads."""
+def head_tiles(
+    unit: MatrixUnit, traits: DeviceTraits, rows: int, *, smaller: bool = False
+) -> Iterator[HeadTile]:
+    """Yields tiles in order of preference, for so many rows of all heads, ``smaller`` ones too."""
     own, _, _, _ = sides(unit)
     most = min(MOST_ITEMS, traits.max_work_group_size)
     for across in (1, 2, 4, 8):
@@ -126,6 +128,8 @@ def head_tiles(unit: MatrixUnit, traits: DeviceTraits, rows: int) -> Iterator[He
             for held in (True, False):
                 for block in BLOCKS if unit.copies else BLOCKS[1:]:
                     yield HeadTile(down, across, units, block, held)
+                    if smaller and down > 1:
+                        yield HeadTile(down // 2, across, units, block, held)
 
 
 def divides(unit: MatrixUnit, tile: HeadTile, *rooms: int) -> bool:

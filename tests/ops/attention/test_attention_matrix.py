@@ -7,7 +7,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support import BFLOAT16
+from support import BFLOAT16, same_bits
 
 import clprim as cp
 from clprim import ops
@@ -166,6 +166,56 @@ def test_long_indices(units, monkeypatch):
     monkeypatch.setattr(heads, "index_type", lambda _: "long")
     units(MMA)
     check(*heads_of(37, 50, 32, 32), is_causal=True)
+
+
+def check_gradients(q, k, v, mask=None, **options):
+    """Compares the gradients."""
+    g = random((*q.shape[:-1], v.shape[-1]), q.dtype)
+    y, leaves = reference(q, k, v, mask, **options)
+    y.backward(torch.tensor(wide(g)))
+    arrays = [cp.asarray(a) for a in (q, k, v)]
+    options |= {} if mask is None else {"attn_mask": cp.asarray(mask)}
+    out, sums, _ = ops.scaled_dot_product_attention(*arrays, **options, return_stats=True)
+    with cp.profile() as profile:
+        found = ops.scaled_dot_product_attention_backward(
+            cp.asarray(g), *arrays, out, sums, **options
+        )
+    names = [event.name for event in profile.events]
+    assert names.count("attention_matrix_gradient") == 2
+    close = 3 * CLOSE[q.dtype.name]
+    for one, leaf in zip(found, leaves, strict=True):
+        assert one.dtype == q.dtype
+        np.testing.assert_allclose(wide(one), leaf.grad.numpy(), rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("unit", HALVES, ids=lambda unit: unit.name.replace("/", "-"))
+def test_gradients_of_every_unit(units, unit):
+    units(unit.name, local_memory=64 << 10)
+    dtype = DTYPES[unit.operands[0]]
+    check_gradients(*heads_of(50, 70, 32, 20, dtype), is_causal=True)
+
+
+@pytest.mark.everywhere
+def test_gradients_of_masks_and_groups(units):
+    units(MMA)
+    check_gradients(*heads_of(33, 70, 40, 33), np.tri(33, 70, -3) > 0)
+    check_gradients(*heads_of(90, 30, 24, 24), is_causal=True)
+    q, k, v = heads_of(37, 50, 24, 32, before=(2, 6))
+    given = q, k[:, :2].copy(), v[:, :2].copy()
+    check_gradients(*given, enable_gqa=True, is_causal=True, scale=0.3)
+
+
+def test_gradients_through_local_memory_repeat(units):
+    units(MMA, register_bytes=512)
+    arrays = [cp.asarray(a) for a in (*heads_of(70, 90, 64, 64), random((2, 70, 64), np.float16))]
+    out, sums, _ = ops.scaled_dot_product_attention(*arrays[:3], return_stats=True)
+    both = [
+        ops.scaled_dot_product_attention_backward(arrays[3], *arrays[:3], out, sums)
+        for _ in range(2)
+    ]
+    for a, b in zip(*both, strict=True):
+        assert same_bits(a, b)
+    check_gradients(*heads_of(70, 90, 64, 64))
 
 
 def test_what_units_do_not_take_is_others():
