@@ -28,6 +28,7 @@ from clprim.runtime.device import current_device
 class OperatorGradient(ABC):
     """Gradients of an operator in its arguments."""
 
+    complex_numbers = False  # whether it has gradients of them
     _nothing = "no results"  # what ``saved=`` holds where nothing is saved
 
     def __init__(
@@ -82,7 +83,10 @@ class OperatorGradient(ABC):
         told = (kinds, *map(told_apart, options))
         found, signature = self._calls.look_up(device, operands, (), scalars, told)
         if found is None:
-            given = read_arguments(self._what, args, self._counts, grad, device, extra)
+            paired = self.complex_numbers
+            given = read_arguments(
+                self._what, args, self._counts, grad, device, extra, paired=paired
+            )
             if len(extra) != len(self._saves):
                 raise ShapeError(
                     f"{self._what}: saved= holds {len(extra)} arrays, expected those of "
@@ -97,7 +101,7 @@ class OperatorGradient(ABC):
         """Names of what the gradients of a call are of."""
         if self._wrt is not None:
             return self._wrt
-        floating = [f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype)]
+        floating = [f"x{n}" for n, a in enumerate(given.arrays) if _is_smooth(a.dtype)]
         wrt = asked_of(self._hand, floating)
         if not wrt:
             raise DTypeError(f"{self._what}: no argument is an array of a floating dtype")
@@ -108,7 +112,7 @@ class OperatorGradient(ABC):
         if name[0] == "w":
             return ()
         array = given.arrays[int(name[1:])]
-        if not is_floating(array.dtype):
+        if not _is_smooth(array.dtype):
             raise DTypeError(f"{self._what}: {name} is {array.dtype}, which has no gradient")
         return tuple(array.shape)
 
@@ -135,3 +139,7 @@ class OperatorGradient(ABC):
             texts.append(stage.source(values))
             stage.run(values)
         return "\n".join(texts)
+
+
+def _is_smooth(dtype: Any) -> bool:
+    return is_floating(dtype) or dtype.kind == "c"

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
-from clprim.errors import DefinitionError, ShapeError
+from clprim.dtypes import complex_dtype, real_dtype
+from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.gradients.operator import OperatorGradient
 from clprim.gradients.request import (
     Given,
@@ -18,8 +19,10 @@ from clprim.gradients.request import (
     sum_axes,
 )
 from clprim.gradients.stages import GradientStage, StageMaker
+from clprim.language.complex_numbers import complex_operands, mentions_complex
 from clprim.language.definition import PointwiseDefinition, define_pointwise
 from clprim.language.gradient.by_hand import HandWritten
+from clprim.language.gradient.complex_run import derive_pairs, is_pair
 from clprim.language.gradient.derive import Derivation, derive, start, terms_of
 from clprim.language.gradient.terms import Term
 from clprim.plan.strides import broadcast_shapes, broadcasts_to
@@ -37,6 +40,8 @@ def derive_pointwise(
 ) -> Derivation:
     """Derives gradients of a `Pointwise`."""
     snippet = definition.expr
+    if any(map(is_pair, (*ctypes.values(), *results))) or mentions_complex(snippet):
+        return derive_pairs(snippet, real, ctypes, results, grads, wrt)
     names = [f"y{n}" for n in range(definition.results)]
     types = {**ctypes, **dict(zip(names, results, strict=True))}
     types |= {f"g{name}": real for name in types}
@@ -124,13 +129,30 @@ class PointwiseGradient(OperatorGradient):
         if self._hand is not None:
             self._hand.require(wrt)
             return self._hand.typed(real, kinds)
+        pairs = self._pairs(ctypes)
         results = [
-            real if self._result_types is None or is_floating(self._result_types[n]) else "long"
+            f"{real}2"
+            if n in pairs
+            else real
+            if self._result_types is None or is_floating(self._result_types[n])
+            else "long"
             for n in range(self._counts[2])
         ]
         return derive_pointwise(
             self.definition, real, dict(ctypes), results, kinds, wrt, lenient=lenient
         )
+
+    @property
+    def complex_numbers(self) -> bool:  # type: ignore[override]
+        """See `OperatorGradient`: no second ones, and none by hand."""
+        return self._hand is None and self._previous is None
+
+    def _pairs(self, ctypes: Sequence[tuple[str, str]]) -> frozenset[int]:
+        """Which results are complex."""
+        if self._result_types is not None:
+            given = enumerate(self._result_types)
+            return frozenset(n for n, dtype in given if dtype.kind == "c")
+        return complex_operands(self.definition, tuple(kind for _, kind in ctypes)).results
 
     def gradient(self, wrt: Any = None, *, saves: Any = ()) -> PointwiseGradient:
         """Returns the gradient of this gradient.
@@ -203,6 +225,7 @@ class PointwiseGradient(OperatorGradient):
     ) -> tuple[tuple[GradientStage, ...], tuple[str, ...], None]:
         """Checks a call, and groups what is asked for by the axes along which it is summed."""
         wrt, kinds = self._asked(given), tuple(kind_of(g) for g in given.grads)
+        self._check_pairs(given)
         whole = self._shape(given, extra)
         derivation = self._derived(given.real, given.ctypes, kinds, wrt)
         places: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
@@ -214,6 +237,16 @@ class PointwiseGradient(OperatorGradient):
         values = self._values(given.arrays, given.scalars, given.grads, extra, None)
         stages = tuple(self._maker.summed(derivation, values, places))
         return stages, tuple(f"g{name}" for name in wrt), None
+
+    def _check_pairs(self, given: Given) -> None:
+        """Refuses a gradient of a complex result that is not, and the other way round."""
+        pairs = self._pairs(given.ctypes)
+        for n, g in enumerate(given.grads):
+            if is_array(g) and (g.dtype.kind == "c") is not (n in pairs):
+                other = complex_dtype if n in pairs else real_dtype
+                raise DTypeError(
+                    f"{self._what}: grad= of y{n} is {g.dtype}, expected {other(g.dtype)}"
+                )
 
     def _shape(self, given: Given, extra: Sequence[Any]) -> tuple[int, ...]:
         """The shape of the results."""

@@ -73,6 +73,8 @@ def read_arguments(
     grad: Any,
     device: Device,
     others: Sequence[Any] = (),
+    *,
+    paired: bool = False,
 ) -> Given:
     """Checks what a gradient was called with."""
     inputs, numbers, results = counts
@@ -90,10 +92,11 @@ def read_arguments(
         if g is None or (isinstance(g, _NUMBERS) and not isinstance(g, bool)):
             continue
         check_array(what, f"grad= of y{n}", g, device)
-        if not is_floating(g.dtype):
+        if not is_floating(g.dtype) and g.dtype.kind != "c":
             raise DTypeError(f"{what}: grad= of y{n} is {g.dtype}, expected a floating dtype")
     array_dtypes = [a.dtype for a in arrays]
-    if any(d.kind == "c" for d in array_dtypes) or any(isinstance(w, _PAIRS) for w in scalars):
+    taken = [] if paired else array_dtypes
+    if any(d.kind == "c" for d in taken) or any(isinstance(w, _PAIRS) for w in scalars):
         raise DTypeError(f"{what}: no gradients of complex numbers are derived")
     scalar_types = scalar_dtypes(what, scalars, array_dtypes)
     for n, w in enumerate(scalars):
@@ -105,7 +108,8 @@ def read_arguments(
         *scalar_types,
         *(a.dtype for a in (*grads, *others) if is_array(a)),
     ]
-    real = "double" if any(d == np.float64 for d in everything) else "float"
+    wide = (np.float64, np.complex128)
+    real = "double" if any(d in wide for d in everything) else "float"
     values = [
         dtypes.stored_type(dtypes.value_dtype(d, everything)).value
         for d in (*array_dtypes, *scalar_types)
