@@ -193,6 +193,8 @@ if not TYPE_CHECKING:  # a type checker would take it for leave to use any name
             return found
         if name == "ops":
             return _operators()
+        if name == "fft":
+            return importlib.import_module("clprim.functions.fourier")
         if name == "llm":
             return importlib.import_module("clprim.llm")
         if name in _COMPUTATIONS:

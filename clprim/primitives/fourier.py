@@ -12,6 +12,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray
 from clprim.call.forms import register_form
 from clprim.call.primitive import Primitive, Request, Target, run
+from clprim.dtypes import complex_dtype, real_dtype, require_supported
 from clprim.plan.fourier.family import FOURIER
 from clprim.plan.fourier.problem import Recipe, Side, Transform, recipe, table_of
 from clprim.plan.kernel import Plan
@@ -42,16 +43,17 @@ class _Problem(NamedTuple):
 class _Fourier(Primitive):
     """Transforms along an axis; the table of roots is given beside the array."""
 
+    complex_numbers = True
+
     def problem(self, request: Request, target: Target) -> _Problem:
         """See `Primitive.problem`."""
-        del target
         x, options = request.operands[0], request.options
+        require_supported([x.dtype], target.traits, str(target))
         shape = [*x.shape]
         shape[options.axis] = options.kept
         given_pairs = options.pairs and x.shape[-1] == 2
-        parts = np.dtype(f"f{x.dtype.itemsize // (1 + (x.dtype.kind == 'c'))}")
-        whole = np.dtype(f"c{2 * parts.itemsize}")
-        dtype = parts if options.real or options.pairs else whole
+        parts = real_dtype(x.dtype)
+        dtype = parts if options.real or options.pairs else complex_dtype(parts)
         if options.pairs:
             shape[-1] = 1 if options.real else 2
         y = Operand(
@@ -111,7 +113,7 @@ def _table(made: Recipe, inverse: bool, parts: str, device: Device) -> Array:
 def transform(x: Any, options: Options, scale: float) -> Array:
     """Returns the transforms of an array along an axis, times a number."""
     device = current_device()
-    itemsize = x.dtype.itemsize // (1 + (x.dtype.kind == "c"))
+    itemsize = real_dtype(x.dtype).itemsize
     count = x.size // max(1, x.shape[options.axis] * (x.shape[-1] if options.pairs else 1))
     made = recipe(options.n, count, itemsize, device.traits)
     table = _table(made, options.inverse, f"f{itemsize}", device)

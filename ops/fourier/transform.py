@@ -10,7 +10,7 @@ from typing import Any
 
 from clprim.arrays.array import Array, view_of
 from clprim.errors import ShapeError
-from clprim.ops.registry import operator
+from clprim.ops.registry import add_onnx, operator
 from clprim.ops.shared.checks import check_floating
 from clprim.ops.shared.dims import one_dim, whole
 from clprim.ops.shared.strings import kernel
@@ -70,11 +70,7 @@ def dft(
     return _of_pairs(x, options, 1 / count if inverse else 1.0)
 
 
-@operator(
-    onnx="STFT(x, hop_length: Number, window, n_fft: Number) onesided=1 @framed",
-    sample="x[:, 0, 0], 2, 1",
-)
-def stft(
+def framed_dft(
     x: Any, n_fft: int, hop_length: int, window: Any = None, *, onesided: bool = True
 ) -> Array:
     """Returns the Fourier transforms of frames of a signal.
@@ -110,3 +106,6 @@ def stft(
     kept = n // 2 + 1 if onesided else n
     options = Options(n, 2, inverse=False, kept=kept, half=False, real=False, pairs=True)
     return _of_pairs(framed, options)
+
+
+add_onnx("STFT(x, hop_length: Number, window, n_fft: Number) onesided=1 @framed", framed_dft)

@@ -1,0 +1,130 @@
+"""Transforms by PyTorch's and NumPy's names, against NumPy in float64."""
+
+import numpy as np
+import pytest
+
+import clprim as cp
+from clprim import ops
+
+RNG = np.random.default_rng(0)
+REAL = {"rfft", "ihfft", "rfft2", "rfftn"}
+ONE = "fft ifft rfft irfft hfft ihfft".split()
+SEVERAL = "fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn".split()
+NORMS = [None, "backward", "ortho", "forward"]
+
+
+def drawn(name, *shape):
+    x = RNG.normal(size=shape).astype(np.float32)
+    if name in REAL:
+        return x
+    return (x + 1j * RNG.normal(size=shape)).astype(np.complex64)
+
+
+def check(found, expected):
+    assert found.shape == expected.shape
+    assert found.dtype == (np.complex64 if np.iscomplexobj(expected) else np.float32)
+    scale = np.sqrt(np.mean(abs(expected) ** 2))
+    np.testing.assert_allclose(found.get(), expected, rtol=0, atol=5e-6 * scale)
+
+
+@pytest.mark.parametrize("name", ONE)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("n", [None, 1, 2, 7, 16, 19])
+def test_one_dimension(device, name, norm, n):
+    x = drawn(name, 5, 9, 3)
+    expected = getattr(np.fft, name)(x, n, 1, norm)
+    check(getattr(ops.fft, name)(cp.asarray(x), n, 1, norm), expected)
+    check(getattr(cp.fft, name)(cp.asarray(x), n=n, axis=1, norm=norm), expected)
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("s", [None, (4, 9)])
+def test_several_dimensions(device, name, norm, s):
+    x = drawn(name, 3, 6, 8)
+    axes = (0, 2) if name.endswith("n") else (-1, -2)
+    expected = getattr(np.fft, name)(x, s, axes, norm)
+    check(getattr(ops.fft, name)(cp.asarray(x), s, axes, norm), expected)
+    check(getattr(cp.fft, name)(cp.asarray(x), s=s, axes=axes, norm=norm), expected)
+    check(getattr(ops.fft, name)(cp.asarray(x)), getattr(np.fft, name)(x))
+
+
+def test_sizes_choose_the_last_dimensions(device):
+    x = drawn("fft", 3, 6, 8)
+    check(ops.fft.fftn(cp.asarray(x), (4, -1)), np.fft.fft2(x, (4, 8)))
+
+
+@pytest.mark.parametrize("name", ["fft", "rfft"])
+def test_views_that_are_real(device, name):
+    z = drawn("fft", 20, 30)
+    x = cp.asarray(z)
+    check(getattr(ops.fft, name)(x.imag), getattr(np.fft, name)(z.imag))
+    check(getattr(ops.fft, name)(x.real.T, axis=1), getattr(np.fft, name)(z.real.T))
+    check(ops.fft.fft(x[::-2, 3:]), np.fft.fft(z[::-2, 3:]))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int32", "bool", "float64", "complex128"])
+def test_dtypes(device, dtype):
+    x = cp.asarray(np.array([[1, 0, 1, 1, 0]], dtype))
+    wide = dtype in ("float64", "complex128")
+    expected = np.fft.fft(x.get().astype(complex))
+    found = ops.fft.fft(x)
+    assert found.dtype == (np.complex128 if wide else np.complex64)
+    np.testing.assert_allclose(found.get(), expected, atol=1e-14 if wide else 1e-6)
+    numpys = cp.fft.fft(x).dtype
+    assert numpys == (np.complex64 if dtype == "float16" else np.complex128)
+
+
+@pytest.mark.parametrize("n", [1, 4, 5])
+def test_frequencies_and_shifts(device, n):
+    for name in ("fftfreq", "rfftfreq"):
+        expected = getattr(np.fft, name)(n, 0.5)
+        np.testing.assert_array_equal(getattr(cp.fft, name)(n, 0.5).get(), expected)
+        found = getattr(ops.fft, name)(n, d=0.5).get()
+        np.testing.assert_array_equal(found, expected.astype(np.float32))
+    for x in (drawn("fft", n, 3), np.arange(3 * n).reshape(n, 3)):
+        for axes in (None, 0, (1,)):
+            there = cp.fft.fftshift(cp.asarray(x), axes)
+            np.testing.assert_array_equal(there.get(), np.fft.fftshift(x, axes))
+            np.testing.assert_array_equal(ops.fft.ifftshift(there, axes).get(), x)
+
+
+def test_no_lines_and_no_numbers(device):
+    assert ops.fft.fft(cp.zeros((0, 4), np.complex64)).shape == (0, 4)
+    found = ops.fft.rfft(cp.zeros((2, 0)), 4)
+    np.testing.assert_array_equal(found.get(), np.zeros((2, 3), np.complex64))
+
+
+def test_in_a_trace(device):
+    @cp.jit
+    def blurred(x):
+        return ops.fft.irfft(ops.fft.rfft(x * 2), 8)
+
+    x = RNG.normal(size=(3, 8)).astype(np.float32)
+    for _ in range(2):
+        np.testing.assert_allclose(blurred(cp.asarray(x)).get(), 2 * x, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda f, x: f.fft(x, 0), "ShapeError", "n=0"),
+        (lambda f, x: f.fft(x, 2.5), "DTypeError", "integer for n"),
+        (lambda f, x: f.irfft(x[:, :1]), "ShapeError", "n=0"),
+        (lambda f, x: f.fft(x, dim=2), "ShapeError", "dim=2"),
+        (lambda f, x: f.fft(x, dim=0, axis=1), "ShapeError", "one argument"),
+        (lambda f, x: f.fft(x, norm="both"), "DefinitionError", "norm='both'"),
+        (lambda f, x: f.rfft(x.astype(np.complex64)), "DTypeError", "expected real"),
+        (lambda f, x: f.fft([1.0]), "DTypeError", "device array"),
+        (lambda f, x: f.fft(x[0, 0]), "ShapeError", "no dimensions"),
+        (lambda f, x: f.fftn(x, dim=(0, 0)), "ShapeError", "twice"),
+        (lambda f, x: f.fftn(x, s=(4,), dim=(0, 1)), "ShapeError", "as many"),
+        (lambda f, x: f.fftn(x, s=(1, 2, 3)), "ShapeError", "2 dimensions"),
+        (lambda f, x: f.fft2(x[0]), "ShapeError", "out of bounds"),
+        (lambda f, x: f.fftfreq(0), "ShapeError", "n=0"),
+        (lambda f, x: f.fftfreq(3, 0), "DefinitionError", "d=0"),
+    ],
+)
+def test_errors(device, call, error, message):
+    with pytest.raises(getattr(cp, error), match=message):
+        call(ops.fft, cp.zeros((3, 4)))
