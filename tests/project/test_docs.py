@@ -71,6 +71,9 @@ def test_examples_of_a_module(name, monkeypatch):
         pytest.importorskip("onnx")
     if name == "clprim.torch.lightning":
         pytest.importorskip("lightning")
+    if name == "clprim.llm.server":
+        pytest.importorskip("starlette")
+        pytest.importorskip("uvicorn")
     module = importlib.import_module(name)
     for examples in doctest.DocTestFinder(exclude_empty=True).find(
         module, extraglobs={"cp": clprim}
