@@ -39,6 +39,8 @@ for package in (cp, clprim.ops):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         if module.name in ("clprim.__main__", "clprim.torch.lightning", "clprim.torch.cached"):
             continue  # the command line itself, and what needs more than PyTorch can import here
+        if module.name == "clprim.llm.server":
+            continue  # whose packages know the platform by other words
         if ".torch" in module.name and not {torch} or ".onnx" in module.name and not {onnx}:
             continue
         importlib.import_module(module.name)
