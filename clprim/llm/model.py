@@ -21,7 +21,7 @@ from clprim.llm.network import Network
 from clprim.llm.sampling import GREEDY, Rule, Sampling, choose
 from clprim.llm.speculation import ROWS, Drafts, Lookup, checked
 from clprim.llm.tokenizer import Pieces, tokenizer_of
-from clprim.ops.attention.static import stored_as
+from clprim.ops.attention.static import KeyValueCache, stored_as
 from clprim.ops.shared.checks import is_array
 from clprim.ops.shared.dims import whole
 from clprim.runtime.device import current_device, on
@@ -269,11 +269,11 @@ class Model:
             found = self._likeliest(asarray(rows), one_of(place), keys, values)
             return [int(n) for n in found.get()[: len(ids)]]
 
-    def new_cache(self, texts: int = 1, dtype: str | None = None) -> ops.KeyValueCache:
+    def new_cache(self, texts: int = 1, dtype: str | None = None) -> KeyValueCache:
         """Returns memory for the keys and values of some texts, and of what fills a tile up."""
         s = self.network.sizes
         sizes = s.layers, texts, s.key_heads, self.context + TILES[-1], s.size
-        return ops.KeyValueCache(*sizes, dtype or self._stored)
+        return KeyValueCache(*sizes, dtype or self._stored)
 
     def _arguments(self, ids: Sequence[int], cache: Any) -> tuple[Any, ...]:
         """What a step of the greatest scores is called with."""

@@ -107,8 +107,10 @@ def matmul(
     if is_complex(a) or is_complex(b):
         if epilogue is not None:
             raise DTypeError("matmul: complex numbers take no epilogue: call it on the result")
-        told = {"transpose_a": transpose_a, "transpose_b": transpose_b, "algorithm": algorithm}
-        return complex_product(partial(matmul, **told), a, b, bias, out, beta)
+        real = partial(
+            matmul, transpose_a=transpose_a, transpose_b=transpose_b, algorithm=algorithm
+        )
+        return complex_product(real, a, b, bias, out, beta)
     arrays, numbers = split_arguments(epilogue_args)
     extras = arrays if bias is None else (bias, *arrays)
     # The larger operand is gathered where it lies, the smaller one packed; a packed one stays.
