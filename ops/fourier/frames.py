@@ -136,7 +136,12 @@ def istft(
 
     Args:
         x: (numbers, frames) or (N, numbers, frames), complex.
-        n_fft: As in `stft`, and so are those that follow.
+        n_fft: As in `stft`.
+        hop_length: As in `stft`.
+        win_length: As in `stft`.
+        window: As in `stft`.
+        center: As in `stft`.
+        normalized: As in `stft`.
         onesided: Whether x are the first n_fft // 2 + 1 numbers of each frame alone, by default
             where there are as many.
         length: Of the signal, by default what all frames together have.
@@ -221,10 +226,15 @@ def fftconvolve(
     """Returns the convolution of two arrays by Fourier transforms, as SciPy's does.
 
     Args:
-        a, b: Arrays of as many dimensions, which broadcast along those that are not in axes.
+        a: An array.
+        b: One of as many dimensions; both broadcast along those that are not in axes.
         mode: ``"full"``, ``"same"``, the middle of it as large as a, or ``"valid"``, where one
             is all within the other.
         axes: Along which dimensions, by default all.
+
+    Raises:
+        DefinitionError: Another mode.
+        ShapeError: Shapes that do not fit, or without numbers.
 
     Example:
         >>> import numpy as np, clprim as cp

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, complex_dtype, promote, real_dtype
 from clprim.errors import DTypeError
-from clprim.ops.shared.checks import dtype_of, number
+from clprim.ops.shared.checks import dtype_of, is_array, number
 from clprim.primitives.pointwise import Pointwise
 
 _PAIR = {
@@ -44,7 +46,10 @@ def complex_product(
     beta = number("matmul", "beta", beta)
     if beta and out is None:
         raise DTypeError(f"matmul: beta={beta} needs out=, whose old value it scales")
-    part = real_dtype(complex_dtype(promote(given)))
+    found = complex_dtype(promote(given))
+    if is_array(out) and np.dtype(out.dtype) != found:
+        raise DTypeError(f"matmul: out is {out.dtype}, expected {found}")
+    part = real_dtype(found)
     (ar, ai), (br, bi) = _parts(a, part), _parts(b, part)
     if ai is None:
         re, im = product(ar, br), product(ar, bi)

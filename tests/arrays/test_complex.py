@@ -4,9 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
-import torch
 
 import clprim as cp
+
+torch = pytest.importorskip("torch")
 
 
 def numbers(shape, seed=0, dtype=np.complex64):

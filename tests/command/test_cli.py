@@ -193,7 +193,7 @@ def test_explain_without_elements(clprim):
         (["y0 = x0 + x1", "--shape=3", "--shape=4"], "do not broadcast"),
         (["y0 = x0 + x1", *["--shape=3"] * 3], "--shape is given 3 times; expected once, or 2"),
         (["y0 = x0", "--shape=3", "--shape=3"], "--shape is given 2 times; expected once\n"),
-        (["y0 = x0", "--dtype=complex64"], "complex64 is not supported"),
+        (["y0 = x0", "--dtype=complex256"], "complex256 is not supported"),
         (["y0 = x0", "--dtype=real"], "'real' is not a dtype"),
         (["y0 = x0", "--axis=1"], "--axis: only a reduction has it"),
         (["y0 = x0", "--init=reduce_y0 = 0"], "--step is missing"),

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 
 import clprim as cp
+
+torch = pytest.importorskip("torch")
 
 # Strings in x0, x1 (complex), x2 (real), and the same in PyTorch.
 STRINGS = {

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import scipy.signal
-import torch
 
 import clprim as cp
 from clprim import ops
+
+torch = pytest.importorskip("torch")
 
 RNG = np.random.default_rng(0)
 HANN = np.hanning(17)[:16].astype(np.float32)
