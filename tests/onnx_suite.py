@@ -22,6 +22,7 @@ from onnx import numpy_helper
 REASONS = {
     "bernoulli": "the expected draws are NumPy's",
     "training_dropout": "the expected draws are NumPy's",
+    "dft_axis": "a sum of rounded numbers, 1e-7 of them, stands where 0 is expected",
     "dft_inverse": "the expected zeros hold rounding errors above the tolerance",
 }
 #: Names of cases in 16 bits, of which the expected values are rounded after every step: they agree
