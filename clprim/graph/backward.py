@@ -169,6 +169,10 @@ class Walk:
         for node in self.nodes:
             if self._is_active(node, active):
                 written = (*node.writes, *node.changed)
+                if any(o.dtype.kind == "c" for o in written):
+                    raise self._refused(
+                        node, "it makes complex numbers, through which no gradient goes here"
+                    )
                 active.update(buffer_of(o) for o in written if is_floating(o.dtype))
         return active
 

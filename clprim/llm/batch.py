@@ -14,7 +14,7 @@ import numpy as np
 
 from clprim import ops
 from clprim.arrays.creation import asarray
-from clprim.errors import DefinitionError
+from clprim.errors import DefinitionError, DTypeError, quoted
 from clprim.graph.jit import jit
 from clprim.llm.model import Generation, Model, one_of, tiles
 from clprim.llm.sampling import Rule, choose
@@ -82,6 +82,7 @@ class Batch:
 
     Raises:
         DefinitionError: More than 16.
+        DTypeError: No model.
         DeviceError: The device has no memory for so many.
 
     Example:
@@ -95,6 +96,8 @@ class Batch:
     """
 
     def __init__(self, model: Model, texts: int = SIZES[-1]) -> None:
+        if not isinstance(model, Model):
+            raise DTypeError(f"Batch: expected a loaded model, got {quoted(model)}")
         most = whole("Batch", "texts", texts, 1)
         if most > SIZES[-1]:
             raise DefinitionError(f"Batch: texts={most}: expected at most {SIZES[-1]}")

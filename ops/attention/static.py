@@ -26,7 +26,10 @@ _ALL = 1 << 30
 
 def stored_as(what: str, dtype: Any) -> str:
     """Returns the name of a dtype of storage."""
-    name = str(as_dtype(dtype))
+    try:
+        name = str(as_dtype(dtype))
+    except DTypeError:
+        name = quoted(dtype)
     if name not in ("float32", "float16", "bfloat16", "int8"):
         raise DTypeError(f"{what}: dtype is {name}, expected float32, float16, bfloat16 or int8")
     return name

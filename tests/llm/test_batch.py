@@ -105,6 +105,8 @@ def test_stops_and_texts_that_are_dropped(model):
 
 @pytest.mark.refusal
 def test_refusals(model):
+    with pytest.raises(cp.DTypeError, match="Batch: expected a loaded model, got 5"):
+        Batch(5)
     for texts, said in ((17, "texts=17: expected at most 16"), (0, "at least 1")):
         with pytest.raises(cp.ClprimError, match=said):
             Batch(model, texts)
