@@ -67,6 +67,8 @@ class Protocols:
             if name in _ATTRIBUTES and args and isinstance(args[0], cl_array.Array):
                 found = getattr(args[0], name)
                 return found(*args[1:], **kwargs) if callable(found) else found
+        if module == "numpy.fft":
+            return getattr(self.namespace.fft, name)(*args, **kwargs)
         raise _refusal(f"{module}.{name}")
 
 

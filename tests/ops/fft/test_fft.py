@@ -128,3 +128,11 @@ def test_in_a_trace(device):
 def test_errors(device, call, error, message):
     with pytest.raises(getattr(cp, error), match=message):
         call(ops.fft, cp.zeros((3, 4)))
+
+
+def test_numpys_own_functions_stay_on_the_device(device):
+    x = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    for run in (np.fft.fft, np.fft.rfft2, np.fft.fftshift):
+        found = run(cp.asarray(x))
+        assert isinstance(found, cp.Array)
+        np.testing.assert_allclose(found.get(), run(x), rtol=1e-5, atol=1e-5)
