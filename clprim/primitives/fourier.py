@@ -17,6 +17,7 @@ from clprim.plan.fourier.family import FOURIER
 from clprim.plan.fourier.problem import Recipe, Side, Transform, recipe, table_of
 from clprim.plan.kernel import Plan
 from clprim.plan.strides import Dim, Operand, Space, collapse, dense_strides
+from clprim.runtime import tracing
 from clprim.runtime.device import Device, current_device
 from clprim.traits import DeviceTraits
 
@@ -107,7 +108,8 @@ register_form("fourier", lambda: _fourier)
 @lru_cache(maxsize=256)
 def _table(made: Recipe, inverse: bool, parts: str, device: Device) -> Array:
     table = table_of(made, inverse).view(np.float64).astype(parts)
-    return asarray(table, device=device)
+    with tracing.switched_to(None):  # what is kept here belongs to no trace
+        return asarray(table, device=device)
 
 
 def transform(x: Any, options: Options, scale: float) -> Array:
