@@ -299,7 +299,8 @@ def _ask(device: cl.Device) -> dict[str, bool | None] | None:
     uses = [use for use in _USES if use not in lacking]
     others = ["lanes"] if query.may_share_lanes(device) else []
     others += ["dots"] if promised.integer_dots else []
-    others += [f"{kind}_{size}" for kind in KINDS for size in SIZES]
+    sizes = [size for size in SIZES if size <= promised.vector_bytes]
+    others += [f"{kind}_{size}" for kind in KINDS for size in sizes]
     reads = [read for read in _READS if getattr(promised, read)]
     others += [f"{read}_{size}" for size in promised.sub_groups for read in reads]
     # Last: who dies of these need not begin once more.
@@ -394,7 +395,8 @@ def _is_so(queue: cl.CommandQueue, uses: Sequence[str]) -> bool:
     if read == "spares":
         return probe_walks.spared(queue) >= int(size)
     if read in KINDS:
-        return keeps_bits(queue, read, int(size))
+        widest = query.query_traits(queue.device).vector_bytes
+        return keeps_bits(queue, read, int(size), widest)
     return _hands_over(queue, read, int(size)) if read in _READS else _works(queue, uses)
 
 

@@ -7,8 +7,8 @@ import pyopencl as cl
 
 from clprim.runtime.probe_times import kernel_of
 
-#: Bytes of the vectors that are asked for; a scalar of float is the first. Of the last one it is
-#: asked whether a compiler survives its functions.
+#: Bytes of the vectors that are asked for, up to a device's widest; a scalar of float is the first.
+#: Of the widest it is asked whether a compiler survives its functions.
 SIZES = (4, 8, 16, 32, 64)
 # By kind; what a library computes has few forms, so that some functions stand for all.
 _FUNCTIONS = {"functions": ("exp", "atan"), "estimates": ("rsqrt", "native_rsqrt", "native_exp")}
@@ -26,10 +26,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void probe(__global int 
     }}
     a[1] = differ;
 }}"""
-_FLOATS = "differ |= as_int({f}(({short})t){first}) ^ as_int({f}((float16)t).s0);\n"
+_FLOATS = "differ |= as_int({f}(({short[0]})t){short[1]}) ^ as_int({f}(({wide[0]})t){wide[1]});\n"
 _DOUBLES = (
     "#ifdef cl_khr_fp64\n"
-    "differ |= any(as_int2({f}(({short})t){first}) != as_int2({f}((double8)t).s0));\n"
+    "differ |= any(as_int2({f}(({short[0]})t){short[1]}) != as_int2({f}(({wide[0]})t){wide[1]}));\n"
     "#endif\n"
 )
 #: What the answers follow from, but for the device.
@@ -37,16 +37,16 @@ FORMS = (_SOURCE, _FLOATS, _DOUBLES, _FUNCTIONS, SIZES)
 KINDS = tuple(_FUNCTIONS)
 
 
-def keeps_bits(queue: cl.CommandQueue, kind: str, size: int) -> bool:
-    """Tells whether functions of vectors of so many bytes have the bits of those of 64."""
+def keeps_bits(queue: cl.CommandQueue, kind: str, size: int, widest: int) -> bool:
+    """Tells whether functions of vectors of so many bytes have the bits of a device's widest."""
     body = ""
     for function in _FUNCTIONS[kind]:
         for form, item, name in ((_FLOATS, 4, "float"), (_DOUBLES, 8, "double")):
             if name == "double" and function.startswith("native_"):
                 continue
-            lanes = max(1, size // item)
-            short, first = (f"{name}{lanes}", ".s0") if lanes > 1 else (name, "")
-            body += form.format(f=function, short=short, first=first)
+            counts = size // item, widest // item
+            short, wide = ((f"{name}{n}", ".s0") if n > 1 else (name, "") for n in counts)
+            body += form.format(f=function, short=short, wide=wide)
     kernel = kernel_of(queue, _SOURCE.format(body=body))
     result = np.array([0, 1], np.int32)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR

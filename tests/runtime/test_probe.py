@@ -1,17 +1,19 @@
 """What a compiler can do is found out by running it, in a process that may die of it."""
 
 import dataclasses
+import re
 import subprocess
 import sys
 import time
 
 import numpy as np
+import pyopencl as cl
 import pytest
 from support import equal, numbers
 
 import clprim as cp
 from clprim import ops
-from clprim.runtime import disk_cache, probe, probe_walks, query
+from clprim.runtime import disk_cache, probe, probe_forms, probe_walks, query
 from clprim.traits import DeviceTraits
 
 
@@ -67,6 +69,23 @@ def test_each_answer_is_that_of_its_program(device, monkeypatch):
     together, apart = given
     assert list(answers.values()) == apart + together[1:]
     assert all(apart) or not together[0]
+
+
+def test_no_vector_is_wider_than_the_devices(device, monkeypatch):
+    # Libraries of functions were built for other registers than those that the compiler takes.
+    promised = dataclasses.replace(query.query_traits(device.cl), vector_bytes=16)
+    monkeypatch.setattr(query, "query_traits", lambda _: promised)
+    asked, printed = [], []
+    monkeypatch.setattr(probe, "_run_children", lambda _, uses: asked.extend(uses))
+    probe._ask(device.cl)
+    monkeypatch.setattr(probe_forms, "kernel_of", lambda _, text: printed.append(text) or 1 / 0)
+    queue = cl.CommandQueue(device.context)
+    forms = [uses for (uses, *_) in asked if uses.startswith(probe_forms.KINDS)]
+    for uses in forms:
+        with pytest.raises(ZeroDivisionError):
+            probe._is_so(queue, [uses])
+    assert len(printed) == 6
+    assert not any(re.search(r"float(8|16)|double(4|8|16)", text) for text in printed)
 
 
 def test_a_compiler_that_ends_the_process_is_survived(device, monkeypatch):
