@@ -282,8 +282,8 @@ def strategies():
 def walkers(plans):
     """Launches of several kernels: of one work-item a group whose bodies are called, of 256."""
     for name, items, bodies in (
-        ("launch/walker", 1, ("pointwise/elements", "grouped/runs-begun")),
-        ("launch/walker-groups", 256, ("pointwise/gpu", "sort/group")),
+        ("launch/walker", 1, ("pointwise/elements", "depthwise/weight/planes")),
+        ("launch/walker-groups", 256, ("sort/rank", "sort/group")),
     ):
         taken = [plans[body] for body in bodies]
         phases = [body_of(plan, render(plan.template, plan.code), items) for plan in taken]

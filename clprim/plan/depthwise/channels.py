@@ -15,7 +15,7 @@ from clprim.plan.conv.dense import CPU, dense_depthwise
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.cost import OPERAND, WEIGHTS
 from clprim.plan.depthwise.code import (
-    CLIP,
+    HALVED,
     ITEMS_WORTH_TIMING,
     NEEDS,
     TiledCode,
@@ -203,15 +203,15 @@ def _near(rule: ChannelsTile, what: Depthwise, traits: DeviceTraits) -> Iterator
 
 
 def _examples() -> Iterator[Example[Convolution]]:
-    yield Example("", dense_depthwise(2, 32, 14, last=True, epilogue=CLIP), CPU)
+    yield Example("", dense_depthwise(2, 32, 14, last=True, epilogue=HALVED), CPU)
     yield Example(
         "adjoint",
-        dense_depthwise(2, 32, 14, last=True, stride=2, direction="input", epilogue=CLIP),
+        dense_depthwise(2, 32, 14, last=True, stride=2, direction="input", epilogue=HALVED),
         CPU,
     )
     yield Example(
         "loops",
-        dense_depthwise(2, 32, 14, last=True, dilation=2, dtype=np.float16, epilogue=CLIP),
+        dense_depthwise(2, 32, 14, last=True, dilation=2, dtype=np.float16, epilogue=HALVED),
         CPU,
     )
 

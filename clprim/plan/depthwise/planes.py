@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from clprim.plan.conv.dense import CPU, dense_depthwise
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.depthwise.code import (
-    CLIP,
+    HALVED,
     ITEMS_WORTH_TIMING,
     NEEDS,
     DepthwiseCode,
@@ -258,13 +258,13 @@ def _near(rule: PlanesTile, *_: object) -> Iterator[PlanesTile]:
 
 
 def _examples() -> Iterator[Example[Convolution]]:
-    yield Example("", dense_depthwise(2, 32, 90, stride=2, padding=0, epilogue=CLIP), CPU)
+    yield Example("", dense_depthwise(2, 32, 90, stride=2, padding=0, epilogue=HALVED), CPU)
     yield Example(
         "adjoint",
-        dense_depthwise(2, 32, 14, stride=2, direction="input", epilogue=CLIP),
+        dense_depthwise(2, 32, 14, stride=2, direction="input", epilogue=HALVED),
         CPU,
     )
-    yield Example("loops", dense_depthwise(2, 32, 14, 4, epilogue=CLIP), CPU)
+    yield Example("loops", dense_depthwise(2, 32, 14, 4, epilogue=HALVED), CPU)
 
 
 WHOLE_PLANES: Strategy[Depthwise] = Strategy(

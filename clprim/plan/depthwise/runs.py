@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from clprim.plan.conv.dense import CPU, dense_depthwise
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.depthwise.code import (
-    CLIP,
+    HALVED,
     NEEDS,
     UNROLLED,
     BandTile,
@@ -194,9 +194,9 @@ def _margins(what: Depthwise, traits: DeviceTraits, band: int | None = None) -> 
 
 
 def _examples() -> Iterator[Example[Convolution]]:
-    yield Example("", dense_depthwise(2, 32, 14, stride=2, epilogue=CLIP), CPU)
-    yield Example("twice", dense_depthwise(2, 32, 7, epilogue=CLIP), CPU)
-    yield Example("whole", dense_depthwise(2, 32, 14, epilogue=CLIP, beta=True), CPU)
+    yield Example("", dense_depthwise(2, 32, 14, stride=2, epilogue=HALVED), CPU)
+    yield Example("twice", dense_depthwise(2, 32, 7, epilogue=HALVED), CPU)
+    yield Example("whole", dense_depthwise(2, 32, 14, epilogue=HALVED, beta=True), CPU)
 
 
 def _preferred(what: Depthwise, traits: DeviceTraits) -> bool:

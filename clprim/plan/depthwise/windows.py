@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from clprim.plan.conv.dense import GPU, dense_depthwise
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.cost import GroupWork
-from clprim.plan.depthwise.code import CLIP, NEEDS, TiledCode, arguments_of, stores
+from clprim.plan.depthwise.code import HALVED, NEEDS, TiledCode, arguments_of, stores
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.depthwise.registers import (
     MOST_SUMS,
@@ -220,15 +220,15 @@ def _near(_: WindowsTile, what: Depthwise, traits: DeviceTraits) -> Iterator[Win
 
 
 def _examples() -> Iterator[Example[Convolution]]:
-    yield Example("", dense_depthwise(2, 32, 14, epilogue=CLIP), GPU)
+    yield Example("", dense_depthwise(2, 32, 14, epilogue=HALVED), GPU)
     yield Example(
         "loops",
-        dense_depthwise(2, 32, 14, 9, dilation=2, last=True, epilogue=CLIP),
+        dense_depthwise(2, 32, 14, 9, dilation=2, last=True, epilogue=HALVED),
         GPU,
     )
     yield Example(
         "adjoint",
-        dense_depthwise(2, 32, 14, stride=2, direction="input", epilogue=CLIP),
+        dense_depthwise(2, 32, 14, stride=2, direction="input", epilogue=HALVED),
         GPU,
     )
 

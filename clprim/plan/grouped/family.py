@@ -72,13 +72,15 @@ def dense_groups(
 
 
 def _examples_runs() -> Iterator[Example[Groups]]:
+    narrow = replace(CPU, vector_bytes=16)
+
     def image(
         name: str, strings: Mapping[str, Any], size: int = 14, images: int = 32, **options: Any
     ) -> Example[Groups]:
         x, one = dense_array((images, 64, size, size), **options), dense_array((64, 1, 1))
         inputs = (x, one, x) if strings is _MEANS else (x,)
         kept = (None,) if strings is _LARGEST else (None, one)
-        return Example(name, dense_groups(strings, inputs, (0, 2, 3), kept), CPU)
+        return Example(name, dense_groups(strings, inputs, (0, 2, 3), kept), narrow)
 
     yield image("", _MEANS, images=16)
     yield image("begun", _SHARES, images=16)

@@ -55,7 +55,7 @@ LANES = replace(
     register_bytes=512,
 )
 # What examples do to results.
-RELU, RESIDUAL = "y0 = max(y0, 0);", "y0 = max(y0 + x0, 0);"
+NEGATED, RESIDUAL = "y0 = -y0;", "y0 += x0;"
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _examples_in_place() -> Iterator[Example[Contraction]]:
     far = image(1, 2048, 7, 512, 1, last=True, bias=True)
     yield Example("far", far, replace(prefetching, compute_units=2), Tile(7, 2))
     yield Example("near", image(8, 64, 28, 64, 1, last=True, bias=True), prefetching)
-    yield Example("planes", image(2, 32, 28, 64, bias=True, epilogue=RELU), CPU)
+    yield Example("planes", image(2, 32, 28, 64, bias=True, epilogue=NEGATED), CPU)
     yield Example("planes-taps", image(2, 3, 28, 64, 7, stride=2), CPU)
     yield Example("planes-alternate", image(2, 3, 60, 64, stride=2), CPU, Tile(16, 1))
     yield Example("planes-short", image(2, 3, 28, 16), replace(CPU, vector_bytes=32), Tile(4, 2))
@@ -142,7 +142,7 @@ def _examples_in_place() -> Iterator[Example[Contraction]]:
     pixels = Shuffle(2, "CRD", 16, "ijc")
     yield Example("pixels", image(2, 32, 14, 64, last=True, shuffle=pixels), CPU)
     pixel = dense_convolution(2, 32, 14, 64, 1, last=True)
-    norm = with_prologue(pixel, "y0 = max(y0 * x0 - x1, 0);", 1, 0)
+    norm = with_prologue(pixel, "y0 = y0 * x0 - x1;", 1, 0)
     yield Example("prologue", forward(norm), prefetching, Tile(6, 4))
     far_apart = with_prologue(pixel, "if (y0 < x1) y0 = x0;", 2, 0)
     yield Example("prologue-scalars", forward(far_apart), CPU, Tile(6, 4))
@@ -166,7 +166,7 @@ def _examples_panels() -> Iterator[Example[Contraction]]:
     far = image(1, 512, 14, 512, last=True, stride=2)
     yield Example("far", far, prefetching, Tile(10, 2))
     pixels = Shuffle(2, "CRD", 16, "cij")
-    yield Example("pixels", image(2, 32, 14, 64, shuffle=pixels, epilogue=RELU), CPU)
+    yield Example("pixels", image(2, 32, 14, 64, shuffle=pixels, epilogue=NEGATED), CPU)
 
 
 def _examples_tiles() -> Iterator[Example[Contraction]]:
@@ -174,7 +174,7 @@ def _examples_tiles() -> Iterator[Example[Contraction]]:
         return forward(dense_convolution(*shape, **options))
 
     yield Example("windows", image(2, 32, 14, 64, last=True, bias=True, epilogue=RESIDUAL), GPU)
-    yield Example("split", image(1, 32, 15, 16, 5, epilogue=RELU), GPU)
+    yield Example("split", image(1, 32, 15, 16, 5, epilogue=NEGATED), GPU)
     whole = dense_product(512, 512, 64, dtype=np.float16, epilogue="y0 = tanh(y0);", beta=True)
     yield Example("matrix", whole, GPU, LocalTile(16, 16, 8, 8, 4, 8))
     bytes_ = dense_product(512, 512, 64, "NT", dtype=np.int8)
@@ -193,7 +193,7 @@ def _examples_matrix() -> Iterator[Example[Contraction]]:
     mma, tf32 = "mma.sync/m16n8k16/float16/32", "mma.sync/m16n8k8/tf32/32"
     large = MatrixTile(2, 2, 2, 4, 2, 3)
     small = MatrixTile(1, 2, 1, 2, 1, 2)
-    yield Example("", dense_product(512, 512, 256, epilogue=RELU, **half), units(mma), large)
+    yield Example("", dense_product(512, 512, 256, epilogue=NEGATED, **half), units(mma), large)
     emulated = units(f"emulated/{mma}")
     yield Example("emulated", dense_product(70, 50, 60, "NT", **half), emulated, small)
     yield Example("split", dense_product(64, 64, 20_000, "TT", **half), emulated, small)
@@ -239,7 +239,7 @@ def _examples_sub_groups() -> Iterator[Example[Contraction]]:
         return forward(dense_convolution(*shape, **options))
 
     yield Example("", image(2, 32, 14, 64, last=True, bias=True, epilogue=RESIDUAL), LANES)
-    yield Example("planes", image(2, 32, 28, 64, stride=2, epilogue=RELU), LANES)
+    yield Example("planes", image(2, 32, 28, 64, stride=2, epilogue=NEGATED), LANES)
     yield Example("few-channels", image(2, 3, 28, 64, 7, stride=2, last=True), LANES)
     yield Example("planes-few-channels", image(2, 3, 28, 64, 7, stride=2), LANES)
     yield Example("matrix", dense_product(512, 512, 64, beta=True), LANES)
@@ -255,7 +255,7 @@ def _examples_dots() -> Iterator[Example[Contraction]]:
     swapped = dense_product(512, 6, 100, "NT", beta=True)
     y = replace(swapped.y, output=512, lane=(0, 0, 1))
     yield Example("", replace(swapped, y=y), CPU, DotsTile(8, 2))
-    half = dense_product(50, 3, 64, "NT", dtype=np.float16, epilogue=RELU)
+    half = dense_product(50, 3, 64, "NT", dtype=np.float16, epilogue=NEGATED)
     yield Example("half", half, CPU, DotsTile(4, 4))
 
 

@@ -10,37 +10,6 @@
 // A work-item walks down a band of rows, from tile to tile, so that the rows that tiles share are
 // still in the cache. Where x ends, its vectors are left out.
 typedef int index_t;
-static inline __attribute__((overloadable)) int cp_clamp(int a, int b, int c)
-{
-    return clamp(a, b, c);
-}
-static inline __attribute__((overloadable)) uint cp_clamp(uint a, uint b, uint c)
-{
-    return clamp(a, b, c);
-}
-static inline __attribute__((overloadable)) long cp_clamp(long a, long b, long c)
-{
-    return clamp(a, b, c);
-}
-static inline __attribute__((overloadable)) ulong cp_clamp(ulong a, ulong b, ulong c)
-{
-    return clamp(a, b, c);
-}
-static inline __attribute__((overloadable)) float cp_clamp(float a, float b, float c)
-{
-    return clamp(a, b, c);
-}
-static inline __attribute__((overloadable)) float16 cp_clamp(float16 a, float16 b, float16 c)
-{
-    return clamp(a, b, c);
-}
-#undef clamp
-#define clamp(a, b, c) ({ \
-    __auto_type cp_in_a = (a); \
-    __auto_type cp_in_b = (b); \
-    __auto_type cp_in_c = (c); \
-    typedef __typeof__(cp_in_a + cp_in_b + cp_in_c) cp_type; \
-    cp_clamp((cp_type)cp_in_a, (cp_type)cp_in_b, (cp_type)cp_in_c); })
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     __global const half *x_memory,
@@ -134,8 +103,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                             typedef float16 typeof_y0;
                             {
 #line 1 "snippet:epilogue"
-y0 = clamp(y0, 0, 6);
-#line 139 "kernel"
+y0 *= 0.5f;
+#line 108 "kernel"
                             }
                             vstore_half16(y0, 0, y0_memory + y0_here);
                         }
@@ -159,8 +128,8 @@ y0 = clamp(y0, 0, 6);
                             typedef float16 typeof_y0;
                             {
 #line 1 "snippet:epilogue"
-y0 = clamp(y0, 0, 6);
-#line 164 "kernel"
+y0 *= 0.5f;
+#line 133 "kernel"
                             }
                             vstore_half16(y0, 0, y0_memory + y0_here);
                         } else {
@@ -172,8 +141,8 @@ y0 = clamp(y0, 0, 6);
                                 typedef float typeof_y0;
                                 {
 #line 1 "snippet:epilogue"
-y0 = clamp(y0, 0, 6);
-#line 177 "kernel"
+y0 *= 0.5f;
+#line 146 "kernel"
                                 }
                                 vstore_half(y0, 0, y0_memory + y0_here);
                             }

@@ -10,37 +10,6 @@
 // neither borders nor the ends of rows stop. With a stride of 2, even and odd columns are copied
 // apart, so that what neighbouring windows read still lies side by side.
 typedef int index_t;
-static inline __attribute__((overloadable)) int cp_clamp(int a, int b, int c)
-{
-    return clamp(a, b, c);
-}
-static inline __attribute__((overloadable)) uint cp_clamp(uint a, uint b, uint c)
-{
-    return clamp(a, b, c);
-}
-static inline __attribute__((overloadable)) long cp_clamp(long a, long b, long c)
-{
-    return clamp(a, b, c);
-}
-static inline __attribute__((overloadable)) ulong cp_clamp(ulong a, ulong b, ulong c)
-{
-    return clamp(a, b, c);
-}
-static inline __attribute__((overloadable)) float cp_clamp(float a, float b, float c)
-{
-    return clamp(a, b, c);
-}
-static inline __attribute__((overloadable)) float16 cp_clamp(float16 a, float16 b, float16 c)
-{
-    return clamp(a, b, c);
-}
-#undef clamp
-#define clamp(a, b, c) ({ \
-    __auto_type cp_in_a = (a); \
-    __auto_type cp_in_b = (b); \
-    __auto_type cp_in_c = (c); \
-    typedef __typeof__(cp_in_a + cp_in_b + cp_in_c) cp_type; \
-    cp_clamp((cp_type)cp_in_a, (cp_type)cp_in_b, (cp_type)cp_in_c); })
 
 // The first `left` elements at `at` and zeros behind them; memory that is not ours is not read.
 __attribute__((always_inline)) static float16 first_of(__global const float *x_memory, index_t at, index_t size, int left)
@@ -187,8 +156,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         typedef float16 typeof_y0;
                         {
 #line 1 "snippet:epilogue"
-y0 = clamp(y0, 0, 6);
-#line 192 "kernel"
+y0 *= 0.5f;
+#line 161 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
                     }
@@ -203,8 +172,8 @@ y0 = clamp(y0, 0, 6);
                         typedef float16 typeof_y0;
                         {
 #line 1 "snippet:epilogue"
-y0 = clamp(y0, 0, 6);
-#line 208 "kernel"
+y0 *= 0.5f;
+#line 177 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
                     } else {
@@ -216,8 +185,8 @@ y0 = clamp(y0, 0, 6);
                             typedef float typeof_y0;
                             {
 #line 1 "snippet:epilogue"
-y0 = clamp(y0, 0, 6);
-#line 221 "kernel"
+y0 *= 0.5f;
+#line 190 "kernel"
                             }
                             y0_memory[y0_here] = y0;
                         }

@@ -10,33 +10,6 @@
 // Neighbouring work-items take neighbouring channels, or columns: what they read lies side by side.
 // Where taps are apart, the outputs of a tile are so too, and share what is below them all the same.
 typedef int index_t;
-static inline __attribute__((overloadable)) int cp_clamp(int a, int b, int c)
-{
-    return clamp(a, b, c);
-}
-static inline __attribute__((overloadable)) uint cp_clamp(uint a, uint b, uint c)
-{
-    return clamp(a, b, c);
-}
-static inline __attribute__((overloadable)) long cp_clamp(long a, long b, long c)
-{
-    return clamp(a, b, c);
-}
-static inline __attribute__((overloadable)) ulong cp_clamp(ulong a, ulong b, ulong c)
-{
-    return clamp(a, b, c);
-}
-static inline __attribute__((overloadable)) float cp_clamp(float a, float b, float c)
-{
-    return clamp(a, b, c);
-}
-#undef clamp
-#define clamp(a, b, c) ({ \
-    __auto_type cp_in_a = (a); \
-    __auto_type cp_in_b = (b); \
-    __auto_type cp_in_c = (c); \
-    typedef __typeof__(cp_in_a + cp_in_b + cp_in_c) cp_type; \
-    cp_clamp((cp_type)cp_in_a, (cp_type)cp_in_b, (cp_type)cp_in_c); })
 
 __kernel void conv2d(
     __global const float *x_memory,
@@ -149,8 +122,8 @@ __kernel void conv2d(
                     typedef float typeof_y0;
                     {
 #line 1 "snippet:epilogue"
-y0 = clamp(y0, 0, 6);
-#line 154 "kernel"
+y0 *= 0.5f;
+#line 127 "kernel"
                     }
                     y0_memory[y0_here] = y0;
                 }

@@ -27,14 +27,6 @@ static inline __attribute__((overloadable)) float cp_max(float a, float b)
 {
     return max(a, b);
 }
-static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float8 cp_max(float8 a, float8 b)
-{
-    return max(a, b);
-}
 static inline __attribute__((overloadable)) float4 cp_max(float4 a, float4 b)
 {
     return max(a, b);
@@ -56,38 +48,6 @@ static inline __attribute__((overloadable)) float2 cp_max(float2 a, float2 b)
 #define highest_reduce_y1 INFINITY
 
 static inline __attribute__((overloadable)) void take_first(
-float16 *to_reduce_y0, float16 *to_reduce_y1, const float16 other_y0, const float16 other_y1, const float w0)
-{
-    typedef float16 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float16 typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:near_first_combine"
-reduce_y0 = max(reduce_y0, other_y0);
-#line 69 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
-}
-
-static inline __attribute__((overloadable)) void take_first(
-float8 *to_reduce_y0, float8 *to_reduce_y1, const float8 other_y0, const float8 other_y1, const float w0)
-{
-    typedef float8 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float8 typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:near_first_combine"
-reduce_y0 = max(reduce_y0, other_y0);
-#line 85 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
-}
-
-static inline __attribute__((overloadable)) void take_first(
 float4 *to_reduce_y0, float4 *to_reduce_y1, const float4 other_y0, const float4 other_y1, const float w0)
 {
     typedef float4 typeof_reduce_y0;
@@ -97,7 +57,7 @@ float4 *to_reduce_y0, float4 *to_reduce_y1, const float4 other_y0, const float4 
     {
 #line 1 "snippet:near_first_combine"
 reduce_y0 = max(reduce_y0, other_y0);
-#line 101 "kernel"
+#line 61 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -113,7 +73,7 @@ float2 *to_reduce_y0, float2 *to_reduce_y1, const float2 other_y0, const float2 
     {
 #line 1 "snippet:near_first_combine"
 reduce_y0 = max(reduce_y0, other_y0);
-#line 117 "kernel"
+#line 77 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -129,39 +89,7 @@ float *to_reduce_y0, float *to_reduce_y1, const float other_y0, const float othe
     {
 #line 1 "snippet:near_first_combine"
 reduce_y0 = max(reduce_y0, other_y0);
-#line 133 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
-}
-
-static inline __attribute__((overloadable)) void take_partial(
-float16 *to_reduce_y0, float16 *to_reduce_y1, const float16 other_y0, const float16 other_y1, const float w0)
-{
-    typedef float16 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float16 typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:near_step_combine"
-reduce_y1 += other_y1;
-#line 149 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
-}
-
-static inline __attribute__((overloadable)) void take_partial(
-float8 *to_reduce_y0, float8 *to_reduce_y1, const float8 other_y0, const float8 other_y1, const float w0)
-{
-    typedef float8 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float8 typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:near_step_combine"
-reduce_y1 += other_y1;
-#line 165 "kernel"
+#line 93 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -177,7 +105,7 @@ float4 *to_reduce_y0, float4 *to_reduce_y1, const float4 other_y0, const float4 
     {
 #line 1 "snippet:near_step_combine"
 reduce_y1 += other_y1;
-#line 181 "kernel"
+#line 109 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -193,7 +121,7 @@ float2 *to_reduce_y0, float2 *to_reduce_y1, const float2 other_y0, const float2 
     {
 #line 1 "snippet:near_step_combine"
 reduce_y1 += other_y1;
-#line 197 "kernel"
+#line 125 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -209,7 +137,7 @@ float *to_reduce_y0, float *to_reduce_y1, const float other_y0, const float othe
     {
 #line 1 "snippet:near_step_combine"
 reduce_y1 += other_y1;
-#line 213 "kernel"
+#line 141 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -254,21 +182,21 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void group(
         {
 #line 1 "snippet:init"
 reduce_y0 = -INFINITY; reduce_y1 = 0;
-#line 258 "kernel"
+#line 186 "kernel"
         }
 
         for (index_t chain = 0; chain < rows; chain += rows_a_chain) {
-            float16 tile_reduce_y0[4];
-            float16 tile_reduce_y1[4];
+            float4 tile_reduce_y0[4];
+            float4 tile_reduce_y1[4];
             {
-                typedef float16 typeof_reduce_y0;
+                typedef float4 typeof_reduce_y0;
                 typeof_reduce_y0 reduce_y0 = 0;
-                typedef float16 typeof_reduce_y1;
+                typedef float4 typeof_reduce_y1;
                 typeof_reduce_y1 reduce_y1 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = -INFINITY; reduce_y1 = 0;
-#line 272 "kernel"
+#line 200 "kernel"
                 }
 
                 #pragma unroll
@@ -282,20 +210,20 @@ reduce_y0 = -INFINITY; reduce_y1 = 0;
                 const index_t x0_at = x0_begin + row * x0_row;
 
                 index_t e = 0;
-                for (; e + 64 <= n; e += 64) {
+                for (; e + 16 <= n; e += 16) {
                     #pragma unroll
                     for (int u = 0; u < 4; ++u) {
-                        const index_t at = e + u * 16;
-                        typedef float16 typeof_reduce_y0;
+                        const index_t at = e + u * 4;
+                        typedef float4 typeof_reduce_y0;
                         typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
-                        typedef float16 typeof_reduce_y1;
+                        typedef float4 typeof_reduce_y1;
                         typeof_reduce_y1 reduce_y1 = tile_reduce_y1[u];
-                        typedef float16 typeof_x0;
-                        const typeof_x0 x0 = vload16(0, x0_memory + x0_at + at);
+                        typedef float4 typeof_x0;
+                        const typeof_x0 x0 = vload4(0, x0_memory + x0_at + at);
                         {
 #line 1 "snippet:near_first"
 reduce_y0 = max(reduce_y0, x0);
-#line 299 "kernel"
+#line 227 "kernel"
                         }
 
                         tile_reduce_y0[u] = reduce_y0;
@@ -303,17 +231,17 @@ reduce_y0 = max(reduce_y0, x0);
 
                     }
                 }
-                for (; e + 16 <= n; e += 16) {
-                    typedef float16 typeof_reduce_y0;
+                for (; e + 4 <= n; e += 4) {
+                    typedef float4 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
-                    typedef float16 typeof_reduce_y1;
+                    typedef float4 typeof_reduce_y1;
                     typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
-                    typedef float16 typeof_x0;
-                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + e);
+                    typedef float4 typeof_x0;
+                    const typeof_x0 x0 = vload4(0, x0_memory + x0_at + e);
                     {
 #line 1 "snippet:near_first"
 reduce_y0 = max(reduce_y0, x0);
-#line 317 "kernel"
+#line 245 "kernel"
                     }
 
                     tile_reduce_y0[0] = reduce_y0;
@@ -322,19 +250,19 @@ reduce_y0 = max(reduce_y0, x0);
                 }
                 if (e < n) {
                     // What the last vector has taken before stays as it is.
-                    const int16 fresh = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) >= (int16)(16 - (n - e));
-                    const float16 old_reduce_y0 = tile_reduce_y0[0];
-                    const float16 old_reduce_y1 = tile_reduce_y1[0];
-                    typedef float16 typeof_reduce_y0;
+                    const int4 fresh = (int4)(0, 1, 2, 3) >= (int4)(4 - (n - e));
+                    const float4 old_reduce_y0 = tile_reduce_y0[0];
+                    const float4 old_reduce_y1 = tile_reduce_y1[0];
+                    typedef float4 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
-                    typedef float16 typeof_reduce_y1;
+                    typedef float4 typeof_reduce_y1;
                     typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
-                    typedef float16 typeof_x0;
-                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + (n - 16));
+                    typedef float4 typeof_x0;
+                    const typeof_x0 x0 = vload4(0, x0_memory + x0_at + (n - 4));
                     {
 #line 1 "snippet:near_first"
 reduce_y0 = max(reduce_y0, x0);
-#line 338 "kernel"
+#line 266 "kernel"
                     }
 
                     tile_reduce_y0[0] = reduce_y0;
@@ -348,18 +276,12 @@ reduce_y0 = max(reduce_y0, x0);
             for (int u = 1; u < 4; ++u)
                 take_first(&tile_reduce_y0[0], &tile_reduce_y1[0], tile_reduce_y0[u], tile_reduce_y1[u], w0);
             {
-                const float16 vector_reduce_y0 = tile_reduce_y0[0];
-                const float16 vector_reduce_y1 = tile_reduce_y1[0];
+                const float4 vector_reduce_y0 = tile_reduce_y0[0];
+                const float4 vector_reduce_y1 = tile_reduce_y1[0];
                 // Halves onto halves, down to a single value.
-                float8 half8_reduce_y0 = vector_reduce_y0.lo;
-                float8 half8_reduce_y1 = vector_reduce_y1.lo;
-                take_first(&half8_reduce_y0, &half8_reduce_y1, vector_reduce_y0.hi, vector_reduce_y1.hi, w0);
-                float4 half4_reduce_y0 = half8_reduce_y0.lo;
-                float4 half4_reduce_y1 = half8_reduce_y1.lo;
-                take_first(&half4_reduce_y0, &half4_reduce_y1, half8_reduce_y0.hi, half8_reduce_y1.hi, w0);
-                float2 half2_reduce_y0 = half4_reduce_y0.lo;
-                float2 half2_reduce_y1 = half4_reduce_y1.lo;
-                take_first(&half2_reduce_y0, &half2_reduce_y1, half4_reduce_y0.hi, half4_reduce_y1.hi, w0);
+                float2 half2_reduce_y0 = vector_reduce_y0.lo;
+                float2 half2_reduce_y1 = vector_reduce_y1.lo;
+                take_first(&half2_reduce_y0, &half2_reduce_y1, vector_reduce_y0.hi, vector_reduce_y1.hi, w0);
                 float half1_reduce_y0 = half2_reduce_y0.lo;
                 float half1_reduce_y1 = half2_reduce_y1.lo;
                 take_first(&half1_reduce_y0, &half1_reduce_y1, half2_reduce_y0.hi, half2_reduce_y1.hi, w0);
@@ -369,17 +291,17 @@ reduce_y0 = max(reduce_y0, x0);
 
         }
         for (index_t chain = 0; chain < rows; chain += rows_a_chain) {
-            float16 tile_reduce_y0[4];
-            float16 tile_reduce_y1[4];
+            float4 tile_reduce_y0[4];
+            float4 tile_reduce_y1[4];
             {
-                typedef float16 typeof_reduce_y0;
+                typedef float4 typeof_reduce_y0;
                 typeof_reduce_y0 reduce_y0 = 0;
-                typedef float16 typeof_reduce_y1;
+                typedef float4 typeof_reduce_y1;
                 typeof_reduce_y1 reduce_y1 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = -INFINITY; reduce_y1 = 0;
-#line 383 "kernel"
+#line 305 "kernel"
                 }
 
                 #pragma unroll
@@ -396,90 +318,90 @@ reduce_y0 = -INFINITY; reduce_y1 = 0;
                 const index_t x0_at = x0_begin + row * x0_row;
 
                 index_t e = 0;
-                for (; e + 64 <= n; e += 64) {
+                for (; e + 16 <= n; e += 16) {
                     #pragma unroll
                     for (int u = 0; u < 4; ++u) {
-                        const index_t at = e + u * 16;
-                        typedef float16 typeof_reduce_y0;
+                        const index_t at = e + u * 4;
+                        typedef float4 typeof_reduce_y0;
                         typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
-                        typedef float16 typeof_reduce_y1;
+                        typedef float4 typeof_reduce_y1;
                         typeof_reduce_y1 reduce_y1 = tile_reduce_y1[u];
-                        typedef float16 typeof_x0;
-                        const typeof_x0 x0 = vload16(0, x0_memory + x0_at + at);
-                        typedef float16 typeof_y0;
+                        typedef float4 typeof_x0;
+                        const typeof_x0 x0 = vload4(0, x0_memory + x0_at + at);
+                        typedef float4 typeof_y0;
                         typeof_y0 y0 = 0;
                         {
 #line 1 "snippet:near_begin"
 y0 = exp(x0 - reduce_y0) * w0;
-#line 415 "kernel"
+#line 337 "kernel"
                         }
                         {
 #line 1 "snippet:near_step"
 reduce_y1 += y0;
-#line 420 "kernel"
+#line 342 "kernel"
                         }
 
                         tile_reduce_y0[u] = reduce_y0;
                         tile_reduce_y1[u] = reduce_y1;
 
-                        vstore16(y0, 0, begun_y0 + row * n + at);
+                        vstore4(y0, 0, begun_y0 + row * n + at);
 
                     }
                 }
-                for (; e + 16 <= n; e += 16) {
-                    typedef float16 typeof_reduce_y0;
+                for (; e + 4 <= n; e += 4) {
+                    typedef float4 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
-                    typedef float16 typeof_reduce_y1;
+                    typedef float4 typeof_reduce_y1;
                     typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
-                    typedef float16 typeof_x0;
-                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + e);
-                    typedef float16 typeof_y0;
+                    typedef float4 typeof_x0;
+                    const typeof_x0 x0 = vload4(0, x0_memory + x0_at + e);
+                    typedef float4 typeof_y0;
                     typeof_y0 y0 = 0;
                     {
 #line 1 "snippet:near_begin"
 y0 = exp(x0 - reduce_y0) * w0;
-#line 442 "kernel"
+#line 364 "kernel"
                     }
                     {
 #line 1 "snippet:near_step"
 reduce_y1 += y0;
-#line 447 "kernel"
+#line 369 "kernel"
                     }
 
                     tile_reduce_y0[0] = reduce_y0;
                     tile_reduce_y1[0] = reduce_y1;
 
-                    vstore16(y0, 0, begun_y0 + row * n + e);
+                    vstore4(y0, 0, begun_y0 + row * n + e);
 
                 }
                 if (e < n) {
                     // What the last vector has taken before stays as it is.
-                    const int16 fresh = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) >= (int16)(16 - (n - e));
-                    const float16 old_reduce_y0 = tile_reduce_y0[0];
-                    const float16 old_reduce_y1 = tile_reduce_y1[0];
-                    typedef float16 typeof_reduce_y0;
+                    const int4 fresh = (int4)(0, 1, 2, 3) >= (int4)(4 - (n - e));
+                    const float4 old_reduce_y0 = tile_reduce_y0[0];
+                    const float4 old_reduce_y1 = tile_reduce_y1[0];
+                    typedef float4 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
-                    typedef float16 typeof_reduce_y1;
+                    typedef float4 typeof_reduce_y1;
                     typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
-                    typedef float16 typeof_x0;
-                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + (n - 16));
-                    typedef float16 typeof_y0;
+                    typedef float4 typeof_x0;
+                    const typeof_x0 x0 = vload4(0, x0_memory + x0_at + (n - 4));
+                    typedef float4 typeof_y0;
                     typeof_y0 y0 = 0;
                     {
 #line 1 "snippet:near_begin"
 y0 = exp(x0 - reduce_y0) * w0;
-#line 472 "kernel"
+#line 394 "kernel"
                     }
                     {
 #line 1 "snippet:near_step"
 reduce_y1 += y0;
-#line 477 "kernel"
+#line 399 "kernel"
                     }
 
                     tile_reduce_y0[0] = reduce_y0;
                     tile_reduce_y1[0] = reduce_y1;
 
-                    vstore16(y0, 0, begun_y0 + row * n + (n - 16));
+                    vstore4(y0, 0, begun_y0 + row * n + (n - 4));
 
                     tile_reduce_y0[0] = fresh ? tile_reduce_y0[0] : old_reduce_y0;
                     tile_reduce_y1[0] = fresh ? tile_reduce_y1[0] : old_reduce_y1;
@@ -489,18 +411,12 @@ reduce_y1 += y0;
             for (int u = 1; u < 4; ++u)
                 take_partial(&tile_reduce_y0[0], &tile_reduce_y1[0], tile_reduce_y0[u], tile_reduce_y1[u], w0);
             {
-                const float16 vector_reduce_y0 = tile_reduce_y0[0];
-                const float16 vector_reduce_y1 = tile_reduce_y1[0];
+                const float4 vector_reduce_y0 = tile_reduce_y0[0];
+                const float4 vector_reduce_y1 = tile_reduce_y1[0];
                 // Halves onto halves, down to a single value.
-                float8 half8_reduce_y0 = vector_reduce_y0.lo;
-                float8 half8_reduce_y1 = vector_reduce_y1.lo;
-                take_partial(&half8_reduce_y0, &half8_reduce_y1, vector_reduce_y0.hi, vector_reduce_y1.hi, w0);
-                float4 half4_reduce_y0 = half8_reduce_y0.lo;
-                float4 half4_reduce_y1 = half8_reduce_y1.lo;
-                take_partial(&half4_reduce_y0, &half4_reduce_y1, half8_reduce_y0.hi, half8_reduce_y1.hi, w0);
-                float2 half2_reduce_y0 = half4_reduce_y0.lo;
-                float2 half2_reduce_y1 = half4_reduce_y1.lo;
-                take_partial(&half2_reduce_y0, &half2_reduce_y1, half4_reduce_y0.hi, half4_reduce_y1.hi, w0);
+                float2 half2_reduce_y0 = vector_reduce_y0.lo;
+                float2 half2_reduce_y1 = vector_reduce_y1.lo;
+                take_partial(&half2_reduce_y0, &half2_reduce_y1, vector_reduce_y0.hi, vector_reduce_y1.hi, w0);
                 float half1_reduce_y0 = half2_reduce_y0.lo;
                 float half1_reduce_y1 = half2_reduce_y1.lo;
                 take_partial(&half1_reduce_y0, &half1_reduce_y1, half2_reduce_y0.hi, half2_reduce_y1.hi, w0);
@@ -522,7 +438,7 @@ reduce_y1 += y0;
 #line 1 "snippet:finalize"
 group_y0 = reduce_y0;
 group_y1 = reduce_y1;
-#line 526 "kernel"
+#line 442 "kernel"
             }
             value_0 = group_y0;
             value_1 = group_y1;
@@ -532,21 +448,6 @@ group_y1 = reduce_y1;
             const index_t y0_at = y0_begin + row * y0_row;
 
             index_t e = 0;
-            for (; e + 16 <= n; e += 16) {
-
-                typedef float16 typeof_group_y0;
-                const typeof_group_y0 group_y0 = value_0;
-                typedef float16 typeof_group_y1;
-                const typeof_group_y1 group_y1 = value_1;
-                typedef float16 typeof_y0;
-                typeof_y0 y0 = vload16(0, begun_y0 + row * n + e);
-                {
-#line 1 "snippet:near_finish"
-y0 /= group_y1;
-#line 547 "kernel"
-                }
-                vstore16(y0, 0, y0_memory + y0_at + e);
-            }
             for (; e + 4 <= n; e += 4) {
 
                 typedef float4 typeof_group_y0;
@@ -558,7 +459,7 @@ y0 /= group_y1;
                 {
 #line 1 "snippet:near_finish"
 y0 /= group_y1;
-#line 562 "kernel"
+#line 463 "kernel"
                 }
                 vstore4(y0, 0, y0_memory + y0_at + e);
             }
@@ -573,7 +474,7 @@ y0 /= group_y1;
                 {
 #line 1 "snippet:near_finish"
 y0 /= group_y1;
-#line 577 "kernel"
+#line 478 "kernel"
                 }
                 y0_memory[y0_at + e] = y0;
             }

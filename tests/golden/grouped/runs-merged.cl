@@ -26,7 +26,7 @@ static inline __attribute__((overloadable)) float cp_max(float a, float b)
 {
     return max(a, b);
 }
-static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
+static inline __attribute__((overloadable)) float4 cp_max(float4 a, float4 b)
 {
     return max(a, b);
 }
@@ -87,9 +87,9 @@ reduce_y0 = lowest_reduce_y0;
         }
 
         for (index_t chain = 0; chain < rows; chain += rows_a_chain) {
-            float16 tile_reduce_y0[4];
+            float4 tile_reduce_y0[4];
             {
-                typedef float16 typeof_reduce_y0;
+                typedef float4 typeof_reduce_y0;
                 typeof_reduce_y0 reduce_y0 = 0;
                 {
 #line 1 "snippet:init"
@@ -107,14 +107,14 @@ reduce_y0 = lowest_reduce_y0;
                 const index_t x0_at = x0_begin + row * x0_row;
 
                 index_t e = 0;
-                for (; e + 64 <= n; e += 64) {
+                for (; e + 16 <= n; e += 16) {
                     #pragma unroll
                     for (int u = 0; u < 4; ++u) {
-                        const index_t at = e + u * 16;
-                        typedef float16 typeof_reduce_y0;
+                        const index_t at = e + u * 4;
+                        typedef float4 typeof_reduce_y0;
                         typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
-                        typedef float16 typeof_x0;
-                        const typeof_x0 x0 = vload_half16(0, x0_memory + x0_at + at);
+                        typedef float4 typeof_x0;
+                        const typeof_x0 x0 = vload_half4(0, x0_memory + x0_at + at);
                         {
 #line 1 "snippet:step"
 reduce_y0 = max(reduce_y0, x0);
@@ -125,11 +125,11 @@ reduce_y0 = max(reduce_y0, x0);
 
                     }
                 }
-                for (; e + 16 <= n; e += 16) {
-                    typedef float16 typeof_reduce_y0;
+                for (; e + 4 <= n; e += 4) {
+                    typedef float4 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
-                    typedef float16 typeof_x0;
-                    const typeof_x0 x0 = vload_half16(0, x0_memory + x0_at + e);
+                    typedef float4 typeof_x0;
+                    const typeof_x0 x0 = vload_half4(0, x0_memory + x0_at + e);
                     {
 #line 1 "snippet:step"
 reduce_y0 = max(reduce_y0, x0);
@@ -141,12 +141,12 @@ reduce_y0 = max(reduce_y0, x0);
                 }
                 if (e < n) {
                     // What the last vector has taken before stays as it is.
-                    const int16 fresh = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) >= (int16)(16 - (n - e));
-                    const float16 old_reduce_y0 = tile_reduce_y0[0];
-                    typedef float16 typeof_reduce_y0;
+                    const int4 fresh = (int4)(0, 1, 2, 3) >= (int4)(4 - (n - e));
+                    const float4 old_reduce_y0 = tile_reduce_y0[0];
+                    typedef float4 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
-                    typedef float16 typeof_x0;
-                    const typeof_x0 x0 = vload_half16(0, x0_memory + x0_at + (n - 16));
+                    typedef float4 typeof_x0;
+                    const typeof_x0 x0 = vload_half4(0, x0_memory + x0_at + (n - 4));
                     {
 #line 1 "snippet:step"
 reduce_y0 = max(reduce_y0, x0);
@@ -161,19 +161,19 @@ reduce_y0 = max(reduce_y0, x0);
             #pragma unroll
             for (int u = 1; u < 4; ++u)
                 {
-                    const float16 vector_reduce_y0 = tile_reduce_y0[u];
-                    float lanes_reduce_y0[16];
-                    vstore16(vector_reduce_y0, 0, lanes_reduce_y0);
-                    for (int l = 0; l < 16; ++l)
+                    const float4 vector_reduce_y0 = tile_reduce_y0[u];
+                    float lanes_reduce_y0[4];
+                    vstore4(vector_reduce_y0, 0, lanes_reduce_y0);
+                    for (int l = 0; l < 4; ++l)
                         take_partial(&reduce_y0, lanes_reduce_y0[l]);
 
                 }
 
             {
-                const float16 vector_reduce_y0 = tile_reduce_y0[0];
-                float lanes_reduce_y0[16];
-                vstore16(vector_reduce_y0, 0, lanes_reduce_y0);
-                for (int l = 0; l < 16; ++l)
+                const float4 vector_reduce_y0 = tile_reduce_y0[0];
+                float lanes_reduce_y0[4];
+                vstore4(vector_reduce_y0, 0, lanes_reduce_y0);
+                for (int l = 0; l < 4; ++l)
                     take_partial(&reduce_y0, lanes_reduce_y0[l]);
 
             }
@@ -197,21 +197,6 @@ group_y0 = reduce_y0;
             const index_t x0_at = x0_begin + row * x0_row;
 
             index_t e = 0;
-            for (; e + 16 <= n; e += 16) {
-                typedef float16 typeof_x0;
-                const typeof_x0 x0 = vload_half16(0, x0_memory + x0_at + e);
-
-                typedef float16 typeof_group_y0;
-                const typeof_group_y0 group_y0 = value_0;
-                typedef float16 typeof_y0;
-                typeof_y0 y0 = 0;
-                {
-#line 1 "snippet:each"
-y0 = exp(x0 - group_y0);
-#line 212 "kernel"
-                }
-                vstore16(y0, 0, y0_memory + y0_at + e);
-            }
             for (; e + 4 <= n; e += 4) {
                 typedef float4 typeof_x0;
                 const typeof_x0 x0 = vload_half4(0, x0_memory + x0_at + e);
@@ -223,7 +208,7 @@ y0 = exp(x0 - group_y0);
                 {
 #line 1 "snippet:each"
 y0 = exp(x0 - group_y0);
-#line 227 "kernel"
+#line 212 "kernel"
                 }
                 vstore4(y0, 0, y0_memory + y0_at + e);
             }
@@ -238,7 +223,7 @@ y0 = exp(x0 - group_y0);
                 {
 #line 1 "snippet:each"
 y0 = exp(x0 - group_y0);
-#line 242 "kernel"
+#line 227 "kernel"
                 }
                 y0_memory[y0_at + e] = y0;
             }

@@ -13,40 +13,6 @@ typedef int index_t;
 #define highest_reduce_y1 INFINITY
 
 static inline __attribute__((overloadable)) void take_partial(
-float16 *to_reduce_y0, float16 *to_reduce_y1, const float16 other_y0, const float16 other_y1, const float w0)
-{
-    typedef float16 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float16 typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:combine"
-reduce_y0 += other_y0;
-reduce_y1 += other_y1;
-#line 27 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
-}
-
-static inline __attribute__((overloadable)) void take_partial(
-float8 *to_reduce_y0, float8 *to_reduce_y1, const float8 other_y0, const float8 other_y1, const float w0)
-{
-    typedef float8 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float8 typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:combine"
-reduce_y0 += other_y0;
-reduce_y1 += other_y1;
-#line 44 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
-}
-
-static inline __attribute__((overloadable)) void take_partial(
 float4 *to_reduce_y0, float4 *to_reduce_y1, const float4 other_y0, const float4 other_y1, const float w0)
 {
     typedef float4 typeof_reduce_y0;
@@ -57,7 +23,7 @@ float4 *to_reduce_y0, float4 *to_reduce_y1, const float4 other_y0, const float4 
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
 reduce_y1 += other_y1;
-#line 61 "kernel"
+#line 27 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -74,7 +40,7 @@ float2 *to_reduce_y0, float2 *to_reduce_y1, const float2 other_y0, const float2 
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
 reduce_y1 += other_y1;
-#line 78 "kernel"
+#line 44 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -91,7 +57,7 @@ float *to_reduce_y0, float *to_reduce_y1, const float other_y0, const float othe
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
 reduce_y1 += other_y1;
-#line 95 "kernel"
+#line 61 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -146,21 +112,21 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void group(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0;
-#line 150 "kernel"
+#line 116 "kernel"
         }
 
         for (index_t chain = 0; chain < rows; chain += rows_a_chain) {
-            float16 tile_reduce_y0[4];
-            float16 tile_reduce_y1[4];
+            float4 tile_reduce_y0[4];
+            float4 tile_reduce_y1[4];
             {
-                typedef float16 typeof_reduce_y0;
+                typedef float4 typeof_reduce_y0;
                 typeof_reduce_y0 reduce_y0 = 0;
-                typedef float16 typeof_reduce_y1;
+                typedef float4 typeof_reduce_y1;
                 typeof_reduce_y1 reduce_y1 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0;
-#line 164 "kernel"
+#line 130 "kernel"
                 }
 
                 #pragma unroll
@@ -175,31 +141,31 @@ reduce_y0 = 0; reduce_y1 = 0;
                 const index_t x1_at = x1_start + outer * x1_outer + group * x1_group;
 
                 index_t e = 0;
-                for (; e + 64 <= n; e += 64) {
+                for (; e + 16 <= n; e += 16) {
                     #pragma unroll
                     for (int u = 0; u < 4; ++u) {
-                        const index_t at = e + u * 16;
-                        typedef float16 typeof_reduce_y0;
+                        const index_t at = e + u * 4;
+                        typedef float4 typeof_reduce_y0;
                         typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
-                        typedef float16 typeof_reduce_y1;
+                        typedef float4 typeof_reduce_y1;
                         typeof_reduce_y1 reduce_y1 = tile_reduce_y1[u];
-                        typedef float16 typeof_x0;
-                        const typeof_x0 x0 = vload16(0, x0_memory + x0_at + at);
-                        typedef float16 typeof_x1;
+                        typedef float4 typeof_x0;
+                        const typeof_x0 x0 = vload4(0, x0_memory + x0_at + at);
+                        typedef float4 typeof_x1;
                         const typeof_x1 x1 = (float)x1_memory[x1_at];
-                        typedef float16 typeof_y0;
+                        typedef float4 typeof_y0;
                         typeof_y0 y0 = 0;
-                        typedef float16 typeof_y1;
+                        typedef float4 typeof_y1;
                         typeof_y1 y1 = 0;
                         {
 #line 1 "snippet:expr"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 198 "kernel"
+#line 164 "kernel"
                         }
                         {
 #line 1 "snippet:step"
 reduce_y0 += y0; reduce_y1 += y1;
-#line 203 "kernel"
+#line 169 "kernel"
                         }
 
                         tile_reduce_y0[u] = reduce_y0;
@@ -207,28 +173,28 @@ reduce_y0 += y0; reduce_y1 += y1;
 
                     }
                 }
-                for (; e + 16 <= n; e += 16) {
-                    typedef float16 typeof_reduce_y0;
+                for (; e + 4 <= n; e += 4) {
+                    typedef float4 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
-                    typedef float16 typeof_reduce_y1;
+                    typedef float4 typeof_reduce_y1;
                     typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
-                    typedef float16 typeof_x0;
-                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + e);
-                    typedef float16 typeof_x1;
+                    typedef float4 typeof_x0;
+                    const typeof_x0 x0 = vload4(0, x0_memory + x0_at + e);
+                    typedef float4 typeof_x1;
                     const typeof_x1 x1 = (float)x1_memory[x1_at];
-                    typedef float16 typeof_y0;
+                    typedef float4 typeof_y0;
                     typeof_y0 y0 = 0;
-                    typedef float16 typeof_y1;
+                    typedef float4 typeof_y1;
                     typeof_y1 y1 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 227 "kernel"
+#line 193 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0; reduce_y1 += y1;
-#line 232 "kernel"
+#line 198 "kernel"
                     }
 
                     tile_reduce_y0[0] = reduce_y0;
@@ -237,30 +203,30 @@ reduce_y0 += y0; reduce_y1 += y1;
                 }
                 if (e < n) {
                     // What the last vector has taken before stays as it is.
-                    const int16 fresh = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) >= (int16)(16 - (n - e));
-                    const float16 old_reduce_y0 = tile_reduce_y0[0];
-                    const float16 old_reduce_y1 = tile_reduce_y1[0];
-                    typedef float16 typeof_reduce_y0;
+                    const int4 fresh = (int4)(0, 1, 2, 3) >= (int4)(4 - (n - e));
+                    const float4 old_reduce_y0 = tile_reduce_y0[0];
+                    const float4 old_reduce_y1 = tile_reduce_y1[0];
+                    typedef float4 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
-                    typedef float16 typeof_reduce_y1;
+                    typedef float4 typeof_reduce_y1;
                     typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
-                    typedef float16 typeof_x0;
-                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + (n - 16));
-                    typedef float16 typeof_x1;
+                    typedef float4 typeof_x0;
+                    const typeof_x0 x0 = vload4(0, x0_memory + x0_at + (n - 4));
+                    typedef float4 typeof_x1;
                     const typeof_x1 x1 = (float)x1_memory[x1_at];
-                    typedef float16 typeof_y0;
+                    typedef float4 typeof_y0;
                     typeof_y0 y0 = 0;
-                    typedef float16 typeof_y1;
+                    typedef float4 typeof_y1;
                     typeof_y1 y1 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 259 "kernel"
+#line 225 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0; reduce_y1 += y1;
-#line 264 "kernel"
+#line 230 "kernel"
                     }
 
                     tile_reduce_y0[0] = reduce_y0;
@@ -274,18 +240,12 @@ reduce_y0 += y0; reduce_y1 += y1;
             for (int u = 1; u < 4; ++u)
                 take_partial(&tile_reduce_y0[0], &tile_reduce_y1[0], tile_reduce_y0[u], tile_reduce_y1[u], w0);
             {
-                const float16 vector_reduce_y0 = tile_reduce_y0[0];
-                const float16 vector_reduce_y1 = tile_reduce_y1[0];
+                const float4 vector_reduce_y0 = tile_reduce_y0[0];
+                const float4 vector_reduce_y1 = tile_reduce_y1[0];
                 // Halves onto halves, down to a single value.
-                float8 half8_reduce_y0 = vector_reduce_y0.lo;
-                float8 half8_reduce_y1 = vector_reduce_y1.lo;
-                take_partial(&half8_reduce_y0, &half8_reduce_y1, vector_reduce_y0.hi, vector_reduce_y1.hi, w0);
-                float4 half4_reduce_y0 = half8_reduce_y0.lo;
-                float4 half4_reduce_y1 = half8_reduce_y1.lo;
-                take_partial(&half4_reduce_y0, &half4_reduce_y1, half8_reduce_y0.hi, half8_reduce_y1.hi, w0);
-                float2 half2_reduce_y0 = half4_reduce_y0.lo;
-                float2 half2_reduce_y1 = half4_reduce_y1.lo;
-                take_partial(&half2_reduce_y0, &half2_reduce_y1, half4_reduce_y0.hi, half4_reduce_y1.hi, w0);
+                float2 half2_reduce_y0 = vector_reduce_y0.lo;
+                float2 half2_reduce_y1 = vector_reduce_y1.lo;
+                take_partial(&half2_reduce_y0, &half2_reduce_y1, vector_reduce_y0.hi, vector_reduce_y1.hi, w0);
                 float half1_reduce_y0 = half2_reduce_y0.lo;
                 float half1_reduce_y1 = half2_reduce_y1.lo;
                 take_partial(&half1_reduce_y0, &half1_reduce_y1, half2_reduce_y0.hi, half2_reduce_y1.hi, w0);
@@ -308,7 +268,7 @@ reduce_y0 += y0; reduce_y1 += y1;
             {
 #line 1 "snippet:finalize"
 group_y0 = reduce_y0 / count + x1; group_y1 = rsqrt(reduce_y1 * w0);
-#line 312 "kernel"
+#line 272 "kernel"
             }
             value_0 = group_y0;
             value_1 = group_y1;
@@ -320,25 +280,6 @@ group_y0 = reduce_y0 / count + x1; group_y1 = rsqrt(reduce_y1 * w0);
             const index_t x2_at = x2_begin + row * x2_row;
 
             index_t e = 0;
-            for (; e + 16 <= n; e += 16) {
-                typedef float16 typeof_x0;
-                const typeof_x0 x0 = vload16(0, x0_memory + x0_at + e);
-                typedef float16 typeof_x2;
-                const typeof_x2 x2 = vload16(0, x2_memory + x2_at + e);
-
-                typedef float16 typeof_group_y0;
-                const typeof_group_y0 group_y0 = value_0;
-                typedef float16 typeof_group_y1;
-                const typeof_group_y1 group_y1 = value_1;
-                typedef float16 typeof_y0;
-                typeof_y0 y0 = 0;
-                {
-#line 1 "snippet:each"
-y0 = (x0 - group_y0) * group_y1 + x2 * w0;
-#line 339 "kernel"
-                }
-                vstore16(y0, 0, y0_memory + y0_at + e);
-            }
             for (; e + 4 <= n; e += 4) {
                 typedef float4 typeof_x0;
                 const typeof_x0 x0 = vload4(0, x0_memory + x0_at + e);
@@ -354,7 +295,7 @@ y0 = (x0 - group_y0) * group_y1 + x2 * w0;
                 {
 #line 1 "snippet:each"
 y0 = (x0 - group_y0) * group_y1 + x2 * w0;
-#line 358 "kernel"
+#line 299 "kernel"
                 }
                 vstore4(y0, 0, y0_memory + y0_at + e);
             }
@@ -373,7 +314,7 @@ y0 = (x0 - group_y0) * group_y1 + x2 * w0;
                 {
 #line 1 "snippet:each"
 y0 = (x0 - group_y0) * group_y1 + x2 * w0;
-#line 377 "kernel"
+#line 318 "kernel"
                 }
                 y0_memory[y0_at + e] = y0;
             }

@@ -78,131 +78,6 @@ static inline void walk_wait(__global const int *waits, int count, __global walk
 
 // --- body 0
 #pragma push_macro("index_t")
-#pragma push_macro("get_local_size")
-#pragma push_macro("get_global_id")
-#pragma push_macro("get_group_id")
-#pragma push_macro("get_local_id")
-#pragma push_macro("get_global_size")
-#pragma push_macro("get_num_groups")
-#define index_t index_t_0
-#define get_local_size(d) walk_group_size(d)
-#define get_global_id(d) ((size_t)walk_at_##d)
-#define get_group_id(d) ((size_t)(walk_at_##d / walk_local(d)))
-#define get_local_id(d) ((size_t)(walk_at_##d % walk_local(d)))
-#define get_global_size(d) ((size_t)walk_row[1 + (d)])
-#define get_num_groups(d) (get_global_size(d) / walk_local(d))
-// Every element of the results by itself.
-//
-//     dimension 0 of the launch: the innermost loop, runs of `run` elements a work-item
-//     dimension 1 of the launch: all outer loops as one, a row each
-typedef int index_t;
-
-static inline __attribute__((always_inline)) void walk_unit_0(
-    __global float *y0_memory,
-    __global const float *x0_memory,
-    __global const float *x1_memory,
-    const int n,
-    const int rows,
-    const int n0,
-    const int run,
-    const int y0_start,
-    const int y0_s0,
-    const int x0_start,
-    const int x0_s0,
-    const int x1_start,
-    const int x1_s0,
-    __global const int *walk_row,
-    __local void *walk_shared,
-    const uint walk_at_0,
-    const uint walk_at_1,
-    const uint walk_at_2,
-    const uint walk_item)
-{
-    index_t i = (index_t)get_global_id(0) * run;
-    const index_t row = (index_t)get_global_id(1);
-    if (i >= n || row >= rows)
-        return;
-
-    // Which iteration of every outer loop this row is, innermost first.
-    index_t rest = row;
-    const index_t i0 = rest;
-    const index_t y0_row = y0_start + i0 * y0_s0;
-    const index_t x0_row = x0_start + i0 * x0_s0;
-    const index_t x1_row = x1_start + i0 * x1_s0;
-
-    const index_t stop = min(i + run, n);
-    for (; i + 4 <= stop; i += 4) {
-        const float4 x0 = vload4(0, x0_memory + x0_row + i);
-        typedef float4 typeof_x0;
-        const float4 x1 = vload4(0, x1_memory + x1_row + i);
-        typedef float4 typeof_x1;
-        typedef float4 typeof_y0;
-        typeof_y0 y0 = 0;
-        {
-#line 1 "snippet:expr"
-y0 = x0 + x1;
-#line 145 "kernel"
-        }
-        vstore4(y0, 0, y0_memory + y0_row + i);
-
-    }
-    // The last elements of a row do not fill a vector.
-    for (; i < stop; ++i) {
-        const float x0 = (float)x0_memory[x0_row + i];
-        typedef float typeof_x0;
-        const float x1 = (float)x1_memory[x1_row + i];
-        typedef float typeof_x1;
-        typedef float typeof_y0;
-        typeof_y0 y0 = 0;
-        {
-#line 1 "snippet:expr"
-y0 = x0 + x1;
-#line 161 "kernel"
-        }
-        y0_memory[y0_row + i] = y0;
-
-    }
-}
-
-static void walk_body_0(
-    __global const int *walk_row,
-    __global const int *walk_words,
-    __global char *__local *walk_memories,
-    __local void *walk_shared,
-    uint walk_at,
-    const uint walk_last,
-    const uint walk_item)
-{
-    const uint walk_x = walk_row[1], walk_y = walk_row[2];
-    __global float *y0_memory = (__global float *)walk_memory(walk_words + 0);
-    __global const float *x0_memory = (__global const float *)walk_memory(walk_words + 3);
-    __global const float *x1_memory = (__global const float *)walk_memory(walk_words + 6);
-    const int n = walk_words[9];
-    const int rows = walk_words[10];
-    const int n0 = walk_words[11];
-    const int run = walk_words[12];
-    const int y0_start = walk_words[13];
-    const int y0_s0 = walk_words[14];
-    const int x0_start = walk_words[15];
-    const int x0_s0 = walk_words[16];
-    const int x1_start = walk_words[17];
-    const int x1_s0 = walk_words[18];
-    // A unit for each work-item, or one after another for all of them.
-    for (uint walk_unit = walk_at + walk_item; walk_unit < walk_last; walk_unit += 256) {
-        walk_unit_0(y0_memory, x0_memory, x1_memory, n, rows, n0, run, y0_start, y0_s0, x0_start, x0_s0, x1_start, x1_s0, walk_row, walk_shared,
-            walk_unit % walk_x, walk_unit / walk_x % walk_y, walk_unit / walk_x / walk_y, walk_item);
-    }
-}
-#pragma pop_macro("index_t")
-#pragma pop_macro("get_local_size")
-#pragma pop_macro("get_global_id")
-#pragma pop_macro("get_group_id")
-#pragma pop_macro("get_local_id")
-#pragma pop_macro("get_global_size")
-#pragma pop_macro("get_num_groups")
-
-// --- body 1
-#pragma push_macro("index_t")
 #pragma push_macro("one_of")
 #pragma push_macro("count_of")
 #pragma push_macro("DIGITS")
@@ -213,9 +88,9 @@ static void walk_body_0(
 #pragma push_macro("get_local_id")
 #pragma push_macro("get_global_size")
 #pragma push_macro("get_num_groups")
-#define index_t index_t_1
-#define one_of one_of_1
-#define count_of count_of_1
+#define index_t index_t_0
+#define one_of one_of_0
+#define count_of count_of_0
 #define get_local_size(d) walk_group_size(d)
 #define get_group_id(d) ((size_t)walk_at_##d)
 #define walk_item_0 (walk_item % walk_local(0))
@@ -245,8 +120,8 @@ static inline int count_of(const ulong4 counts, const int digit)
 
 typedef struct {
     ulong4 counts[256];
-} walk_arrays_1;
-static inline __attribute__((always_inline)) void walk_unit_1(
+} walk_arrays_0;
+static inline __attribute__((always_inline)) void walk_unit_0(
     __global const uint *keys_memory,
     __global int *counts_memory,
     const int lines,
@@ -261,7 +136,7 @@ static inline __attribute__((always_inline)) void walk_unit_1(
     const uint walk_at_2,
     const uint walk_item)
 {
-    __local ulong4 *const counts = ((__local walk_arrays_1 *)walk_shared)->counts;
+    __local ulong4 *const counts = ((__local walk_arrays_0 *)walk_shared)->counts;
     const index_t number = (index_t)get_group_id(0);
     const index_t line = number / pieces;
     const index_t piece = number - line * pieces;
@@ -287,7 +162,7 @@ static inline __attribute__((always_inline)) void walk_unit_1(
         counts_memory[(line * DIGITS + d) * pieces + piece] = count_of(counts[0], d);
 }
 
-static void walk_body_1(
+static void walk_body_0(
     __global const int *walk_row,
     __global const int *walk_words,
     __global char *__local *walk_memories,
@@ -306,7 +181,7 @@ static void walk_body_1(
     const int shift = walk_words[10];
     // A unit for each work-item, or one after another for all of them.
     for (uint walk_unit = walk_at; walk_unit < walk_last; walk_unit += 1) {
-        walk_unit_1(keys_memory, counts_memory, lines, n, chunk, pieces, shift, walk_row, walk_shared,
+        walk_unit_0(keys_memory, counts_memory, lines, n, chunk, pieces, shift, walk_row, walk_shared,
             walk_unit % walk_x, walk_unit / walk_x % walk_y, walk_unit / walk_x / walk_y, walk_item);
         barrier(CLK_LOCAL_MEM_FENCE);  // the next one writes what this one has read
     }
@@ -314,6 +189,89 @@ static void walk_body_1(
 #pragma pop_macro("index_t")
 #pragma pop_macro("one_of")
 #pragma pop_macro("count_of")
+#pragma pop_macro("DIGITS")
+#pragma pop_macro("digit_of")
+#pragma pop_macro("get_local_size")
+#pragma pop_macro("get_global_id")
+#pragma pop_macro("get_group_id")
+#pragma pop_macro("get_local_id")
+#pragma pop_macro("get_global_size")
+#pragma pop_macro("get_num_groups")
+
+// --- body 1
+#pragma push_macro("index_t")
+#pragma push_macro("DIGITS")
+#pragma push_macro("digit_of")
+#pragma push_macro("get_local_size")
+#pragma push_macro("get_global_id")
+#pragma push_macro("get_group_id")
+#pragma push_macro("get_local_id")
+#pragma push_macro("get_global_size")
+#pragma push_macro("get_num_groups")
+#define index_t index_t_1
+#define get_local_size(d) walk_group_size(d)
+#define get_global_id(d) ((size_t)walk_at_##d)
+#define get_group_id(d) ((size_t)(walk_at_##d / walk_local(d)))
+#define get_local_id(d) ((size_t)(walk_at_##d % walk_local(d)))
+#define get_global_size(d) ((size_t)walk_row[1 + (d)])
+#define get_num_groups(d) (get_global_size(d) / walk_local(d))
+typedef int index_t;
+
+#define DIGITS 256
+#define digit_of(key, shift) ((int)((key) >> (shift)) & (DIGITS - 1))
+
+static inline __attribute__((always_inline)) void walk_unit_1(
+    __global const uint *keys_memory,
+    __global int *order_memory,
+    const int lines,
+    const int n,
+    const int chunk,
+    const int pieces,
+    const int shift,
+    __global const int *walk_row,
+    __local void *walk_shared,
+    const uint walk_at_0,
+    const uint walk_at_1,
+    const uint walk_at_2,
+    const uint walk_item)
+{
+    const index_t item = (index_t)get_global_id(0);
+    if (item >= lines * n)
+        return;
+    const index_t start = item / n * n;
+    const uint own = keys_memory[item];
+    int place = 0;
+    for (index_t e = start; e < item; ++e)
+        place += keys_memory[e] <= own;
+    for (index_t e = item + 1; e < start + n; ++e)
+        place += keys_memory[e] < own;
+    order_memory[start + place] = (int)(item - start);
+}
+
+static void walk_body_1(
+    __global const int *walk_row,
+    __global const int *walk_words,
+    __global char *__local *walk_memories,
+    __local void *walk_shared,
+    uint walk_at,
+    const uint walk_last,
+    const uint walk_item)
+{
+    const uint walk_x = walk_row[1], walk_y = walk_row[2];
+    __global const uint *keys_memory = (__global const uint *)walk_memory(walk_words + 0);
+    __global int *order_memory = (__global int *)walk_memory(walk_words + 3);
+    const int lines = walk_words[6];
+    const int n = walk_words[7];
+    const int chunk = walk_words[8];
+    const int pieces = walk_words[9];
+    const int shift = walk_words[10];
+    // A unit for each work-item, or one after another for all of them.
+    for (uint walk_unit = walk_at + walk_item; walk_unit < walk_last; walk_unit += 256) {
+        walk_unit_1(keys_memory, order_memory, lines, n, chunk, pieces, shift, walk_row, walk_shared,
+            walk_unit % walk_x, walk_unit / walk_x % walk_y, walk_unit / walk_x / walk_y, walk_item);
+    }
+}
+#pragma pop_macro("index_t")
 #pragma pop_macro("DIGITS")
 #pragma pop_macro("digit_of")
 #pragma pop_macro("get_local_size")
@@ -336,7 +294,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void phases(
 {
     __local union {
         ulong8 aligned;
-        walk_arrays_1 body_1;
+        walk_arrays_0 body_0;
     } shared;
     __global char *__local memories[4];
     __local uint taken;

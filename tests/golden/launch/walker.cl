@@ -196,14 +196,8 @@ static __attribute__((noinline)) void walk_body_0(
 
 // --- body 1
 #pragma push_macro("index_t")
-#pragma push_macro("cp_max")
-#pragma push_macro("take_first")
-#pragma push_macro("take_partial")
-#pragma push_macro("max")
-#pragma push_macro("lowest_reduce_y0")
-#pragma push_macro("highest_reduce_y0")
-#pragma push_macro("lowest_reduce_y1")
-#pragma push_macro("highest_reduce_y1")
+#pragma push_macro("first_of")
+#pragma push_macro("first_of_grad")
 #pragma push_macro("get_local_size")
 #pragma push_macro("get_global_id")
 #pragma push_macro("get_group_id")
@@ -211,257 +205,92 @@ static __attribute__((noinline)) void walk_body_0(
 #pragma push_macro("get_global_size")
 #pragma push_macro("get_num_groups")
 #define index_t index_t_1
-#define cp_max cp_max_1
-#define take_first take_first_1
-#define take_partial take_partial_1
+#define first_of first_of_1
+#define first_of_grad first_of_grad_1
 #define get_local_size(d) walk_group_size(d)
 #define get_group_id(d) ((size_t)walk_at_##d)
 #define get_local_id(d) ((size_t)0)
 #define get_num_groups(d) ((size_t)walk_row[1 + (d)])
 #define get_global_id(d) (get_group_id(d) * walk_local(d) + get_local_id(d))
 #define get_global_size(d) (get_num_groups(d) * walk_local(d))
-// Reduces groups and maps them, whose elements lie in runs.
+// The gradient of a depthwise convolution in its weight, of images whose columns lie side by side.
 //
-//     a group    |----- run 0, n elements -----|   ...   |----- run 1 -----|   ...     runs anywhere
-//     reduce     v v v v v v ... v                                                   the last one reaches back
-//     each       v v v v v v ... v t t                                               once more, from a near cache
-//     begun      v v v v v v ... v     results of the last walk, which `near_finish` takes instead of elements
-//
-// A work-item takes some groups, one after the other.
+//     grad, one row        x, copied with zeros around it         sums of all taps
+//     +------------+       +---------------------+
+//     | a vector   | x     | one for every tap   |  -->   in registers, vectors of columns
+//     +------------+       |                     |
+//                          +---------------------+
+// Some rows of a plane of x are copied to local memory, which is a cache here; with a stride of 2,
+// even and odd columns apart, so that what neighbouring windows read lies side by side.
 typedef int index_t;
-static inline __attribute__((overloadable)) int cp_max(int a, int b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) uint cp_max(uint a, uint b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) long cp_max(long a, long b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) ulong cp_max(ulong a, ulong b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float cp_max(float a, float b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float8 cp_max(float8 a, float8 b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float4 cp_max(float4 a, float4 b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float2 cp_max(float2 a, float2 b)
-{
-    return max(a, b);
-}
-#undef max
-#define max(a, b) ({ \
-    __auto_type cp_in_a = (a); \
-    __auto_type cp_in_b = (b); \
-    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
-    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
-#define lowest_reduce_y0 -INFINITY
-#define highest_reduce_y0 INFINITY
-#define lowest_reduce_y1 -INFINITY
-#define highest_reduce_y1 INFINITY
-
-static inline __attribute__((overloadable)) void take_first(
-float16 *to_reduce_y0, float16 *to_reduce_y1, const float16 other_y0, const float16 other_y1, const float w0)
+// The first `left` elements at `at` and zeros behind them; memory that is not ours is not read.
+__attribute__((always_inline)) static float16 first_of(__global const float *x_memory, index_t at, index_t size, int left)
 {
-    typedef float16 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float16 typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:near_first_combine"
-reduce_y0 = max(reduce_y0, other_y0);
-#line 291 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
+    if (left >= 16)
+        return vload16(0, x_memory + at);
+    if (left <= 0)
+        return 0;
+    if (at + 16 <= size)
+        return select((float16)0, vload16(0, x_memory + at), (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)left);
+    float elements[16];
+    for (int e = 0; e < 16; ++e)
+        elements[e] = e < left ? (float)x_memory[at + e] : 0;
+    return vload16(0, elements);
 }
 
-static inline __attribute__((overloadable)) void take_first(
-float8 *to_reduce_y0, float8 *to_reduce_y1, const float8 other_y0, const float8 other_y1, const float w0)
+// The first `left` elements at `at` and zeros behind them; memory that is not ours is not read.
+__attribute__((always_inline)) static float16 first_of_grad(__global const float *grad_memory, index_t at, index_t size, int left)
 {
-    typedef float8 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float8 typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:near_first_combine"
-reduce_y0 = max(reduce_y0, other_y0);
-#line 307 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
-}
-
-static inline __attribute__((overloadable)) void take_first(
-float4 *to_reduce_y0, float4 *to_reduce_y1, const float4 other_y0, const float4 other_y1, const float w0)
-{
-    typedef float4 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float4 typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:near_first_combine"
-reduce_y0 = max(reduce_y0, other_y0);
-#line 323 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
-}
-
-static inline __attribute__((overloadable)) void take_first(
-float2 *to_reduce_y0, float2 *to_reduce_y1, const float2 other_y0, const float2 other_y1, const float w0)
-{
-    typedef float2 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float2 typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:near_first_combine"
-reduce_y0 = max(reduce_y0, other_y0);
-#line 339 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
-}
-
-static inline __attribute__((overloadable)) void take_first(
-float *to_reduce_y0, float *to_reduce_y1, const float other_y0, const float other_y1, const float w0)
-{
-    typedef float typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:near_first_combine"
-reduce_y0 = max(reduce_y0, other_y0);
-#line 355 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
-}
-
-static inline __attribute__((overloadable)) void take_partial(
-float16 *to_reduce_y0, float16 *to_reduce_y1, const float16 other_y0, const float16 other_y1, const float w0)
-{
-    typedef float16 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float16 typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:near_step_combine"
-reduce_y1 += other_y1;
-#line 371 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
-}
-
-static inline __attribute__((overloadable)) void take_partial(
-float8 *to_reduce_y0, float8 *to_reduce_y1, const float8 other_y0, const float8 other_y1, const float w0)
-{
-    typedef float8 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float8 typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:near_step_combine"
-reduce_y1 += other_y1;
-#line 387 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
-}
-
-static inline __attribute__((overloadable)) void take_partial(
-float4 *to_reduce_y0, float4 *to_reduce_y1, const float4 other_y0, const float4 other_y1, const float w0)
-{
-    typedef float4 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float4 typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:near_step_combine"
-reduce_y1 += other_y1;
-#line 403 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
-}
-
-static inline __attribute__((overloadable)) void take_partial(
-float2 *to_reduce_y0, float2 *to_reduce_y1, const float2 other_y0, const float2 other_y1, const float w0)
-{
-    typedef float2 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float2 typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:near_step_combine"
-reduce_y1 += other_y1;
-#line 419 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
-}
-
-static inline __attribute__((overloadable)) void take_partial(
-float *to_reduce_y0, float *to_reduce_y1, const float other_y0, const float other_y1, const float w0)
-{
-    typedef float typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    {
-#line 1 "snippet:near_step_combine"
-reduce_y1 += other_y1;
-#line 435 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
+    if (left >= 16)
+        return vload16(0, grad_memory + at);
+    if (left <= 0)
+        return 0;
+    if (at + 16 <= size)
+        return select((float16)0, vload16(0, grad_memory + at), (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)left);
+    float elements[16];
+    for (int e = 0; e < 16; ++e)
+        elements[e] = e < left ? (float)grad_memory[at + e] : 0;
+    return vload16(0, elements);
 }
 
 typedef struct {
-    float begun_y0[4096];
+    float source[8192];
 } walk_arrays_1;
 static inline __attribute__((always_inline)) void walk_unit_1(
-    __global float *y0_memory,
-    __global float *group_y1_memory,
-    __global const float *x0_memory,
-    const float w0,
-    const int groups,
-    const int inner_groups,
-    const int rows,
-    const int n,
-    const int y0_start,
-    const int y0_outer,
-    const int y0_group,
-    const int y0_row,
-    const int group_y1_start,
-    const int group_y1_outer,
-    const int group_y1_group,
-    const int x0_start,
-    const int x0_outer,
-    const int x0_group,
-    const int x0_row,
-    const int groups_an_item,
-    const int rows_a_chain,
+    __global const float *x_memory,
+    __global const float *grad_memory,
+    __global float *partial,
+    const int x_start,
+    const int x_image,
+    const int x_channel,
+    const int x_row,
+    const int x_column,
+    const int grad_start,
+    const int grad_image,
+    const int grad_channel,
+    const int grad_row,
+    const int grad_column,
+    const int images,
+    const int channels,
+    const int x_rows,
+    const int x_columns,
+    const int y_rows,
+    const int y_columns,
+    const int rows_before,
+    const int columns_before,
+    const int multiplier,
+    const int planes,
+    const int planes_a_item,
+    const int bands,
+    const int rows_a_split,
+    const int rows_a_band,
+    const int x_size,
+    const int grad_size,
+    const int pitch,
+    const int source_used,
+    const int even_at,
+    const int odd_at,
     __global const int *walk_row,
     __local void *walk_shared,
     const uint walk_at_0,
@@ -469,346 +298,81 @@ static inline __attribute__((always_inline)) void walk_unit_1(
     const uint walk_at_2,
     const uint walk_item)
 {
-    __local float *const begun_y0 = ((__local walk_arrays_1 *)walk_shared)->begun_y0;
-    typedef float typeof_w0;
-
-    const index_t first = (index_t)get_group_id(0) * groups_an_item;
-    const index_t last = min(first + groups_an_item, groups);
-    for (index_t number = first; number < last; ++number) {
-        const index_t outer = number / inner_groups, group = number % inner_groups;
-        const index_t y0_begin = y0_start + outer * y0_outer + group * y0_group;
-        const index_t x0_begin = x0_start + outer * x0_outer + group * x0_group;
-        typedef float typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        typedef float typeof_reduce_y1;
-        typeof_reduce_y1 reduce_y1 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = -INFINITY; reduce_y1 = 0;
-#line 489 "kernel"
-        }
-
-        for (index_t chain = 0; chain < rows; chain += rows_a_chain) {
-            float16 tile_reduce_y0[4];
-            float16 tile_reduce_y1[4];
-            {
-                typedef float16 typeof_reduce_y0;
-                typeof_reduce_y0 reduce_y0 = 0;
-                typedef float16 typeof_reduce_y1;
-                typeof_reduce_y1 reduce_y1 = 0;
-                {
-#line 1 "snippet:init"
-reduce_y0 = -INFINITY; reduce_y1 = 0;
-#line 503 "kernel"
+    __local float *const source = ((__local walk_arrays_1 *)walk_shared)->source;
+    const index_t plane_first = (index_t)get_group_id(0) * planes_a_item;
+    const index_t plane_last = min(plane_first + planes_a_item, planes);
+    const index_t row_first = (index_t)get_group_id(1) * rows_a_split;
+    const index_t row_last = min(row_first + rows_a_split, y_rows);
+    for (int e = 0; e < source_used; e += 16)
+        vstore16((float16)0, 0, source + e);
+    for (index_t plane = plane_first; plane < plane_last; ++plane) {
+        const index_t image = plane / channels;
+        const index_t channel = plane - image * channels;
+        const index_t x_plane = x_start + image * x_image + channel / multiplier * x_channel;
+        const index_t grad_plane = grad_start + image * grad_image + channel * grad_channel;
+        float16 sum[3][3];
+        #pragma unroll
+        for (int kh = 0; kh < 3; ++kh)
+            #pragma unroll
+            for (int kw = 0; kw < 3; ++kw)
+                sum[kh][kw] = 0;
+        for (index_t first = row_first; first < row_last; first += rows_a_band) {
+            const int rows_here = min(rows_a_band, row_last - first);
+            const int source_rows = (rows_here - 1) * 1 + 3;
+            const int x_first = first * 1 - rows_before;
+            for (int s = 0; s < source_rows; ++s) {
+                __local float *to = source + s * 1 * pitch;
+                const int from_row = x_first + s;
+                if ((uint)from_row >= (uint)x_rows) {
+                    for (int e = 0; e < 1 * pitch; e += 16)
+                        vstore16((float16)0, 0, to + e);
+                    continue;
                 }
-
-                #pragma unroll
-                for (int u = 0; u < 4; ++u) {
-                    tile_reduce_y0[u] = reduce_y0;
-                    tile_reduce_y1[u] = reduce_y1;
-                }
+                const index_t at = x_plane + from_row * x_row;
+                for (int c = 0; c < x_columns; c += 16)
+                    vstore16(first_of(x_memory, at + c, x_size, x_columns - c), 0, to + even_at + c);
             }
 
-            for (index_t row = chain; row < min(chain + rows_a_chain, rows); ++row) {
-                const index_t x0_at = x0_begin + row * x0_row;
-
-                index_t e = 0;
-                for (; e + 64 <= n; e += 64) {
+            for (index_t row = first; row < first + rows_here; ++row) {
+                const index_t grad_line = grad_plane + row * grad_row;
+                int c = 0;
+                for (; c + 16 <= y_columns; c += 16) {
+                    const index_t grad_at = grad_line + c;
+                    const float16 factor = vload16(0, grad_memory + grad_at);
                     #pragma unroll
-                    for (int u = 0; u < 4; ++u) {
-                        const index_t at = e + u * 16;
-                        typedef float16 typeof_reduce_y0;
-                        typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
-                        typedef float16 typeof_reduce_y1;
-                        typeof_reduce_y1 reduce_y1 = tile_reduce_y1[u];
-                        typedef float16 typeof_x0;
-                        const typeof_x0 x0 = vload16(0, x0_memory + x0_at + at);
-                        {
-#line 1 "snippet:near_first"
-reduce_y0 = max(reduce_y0, x0);
-#line 530 "kernel"
+                    for (int kh = 0; kh < 3; ++kh)
+                        #pragma unroll
+                        for (int kw = 0; kw < 3; ++kw) {
+                            const float16 value = vload16(0, source + (((row - first) * 1 + kh) * 1 + kw % 1) * pitch + kw / 1 + c);
+                            sum[kh][kw] += factor * value;
                         }
 
-                        tile_reduce_y0[u] = reduce_y0;
-                        tile_reduce_y1[u] = reduce_y1;
-
-                    }
                 }
-                for (; e + 16 <= n; e += 16) {
-                    typedef float16 typeof_reduce_y0;
-                    typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
-                    typedef float16 typeof_reduce_y1;
-                    typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
-                    typedef float16 typeof_x0;
-                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + e);
-                    {
-#line 1 "snippet:near_first"
-reduce_y0 = max(reduce_y0, x0);
-#line 548 "kernel"
-                    }
-
-                    tile_reduce_y0[0] = reduce_y0;
-                    tile_reduce_y1[0] = reduce_y1;
-
-                }
-                if (e < n) {
-                    // What the last vector has taken before stays as it is.
-                    const int16 fresh = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) >= (int16)(16 - (n - e));
-                    const float16 old_reduce_y0 = tile_reduce_y0[0];
-                    const float16 old_reduce_y1 = tile_reduce_y1[0];
-                    typedef float16 typeof_reduce_y0;
-                    typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
-                    typedef float16 typeof_reduce_y1;
-                    typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
-                    typedef float16 typeof_x0;
-                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + (n - 16));
-                    {
-#line 1 "snippet:near_first"
-reduce_y0 = max(reduce_y0, x0);
-#line 569 "kernel"
-                    }
-
-                    tile_reduce_y0[0] = reduce_y0;
-                    tile_reduce_y1[0] = reduce_y1;
-
-                    tile_reduce_y0[0] = fresh ? tile_reduce_y0[0] : old_reduce_y0;
-                    tile_reduce_y1[0] = fresh ? tile_reduce_y1[0] : old_reduce_y1;
-                }
-            }
-            #pragma unroll
-            for (int u = 1; u < 4; ++u)
-                take_first(&tile_reduce_y0[0], &tile_reduce_y1[0], tile_reduce_y0[u], tile_reduce_y1[u], w0);
-            {
-                const float16 vector_reduce_y0 = tile_reduce_y0[0];
-                const float16 vector_reduce_y1 = tile_reduce_y1[0];
-                // Halves onto halves, down to a single value.
-                float8 half8_reduce_y0 = vector_reduce_y0.lo;
-                float8 half8_reduce_y1 = vector_reduce_y1.lo;
-                take_first(&half8_reduce_y0, &half8_reduce_y1, vector_reduce_y0.hi, vector_reduce_y1.hi, w0);
-                float4 half4_reduce_y0 = half8_reduce_y0.lo;
-                float4 half4_reduce_y1 = half8_reduce_y1.lo;
-                take_first(&half4_reduce_y0, &half4_reduce_y1, half8_reduce_y0.hi, half8_reduce_y1.hi, w0);
-                float2 half2_reduce_y0 = half4_reduce_y0.lo;
-                float2 half2_reduce_y1 = half4_reduce_y1.lo;
-                take_first(&half2_reduce_y0, &half2_reduce_y1, half4_reduce_y0.hi, half4_reduce_y1.hi, w0);
-                float half1_reduce_y0 = half2_reduce_y0.lo;
-                float half1_reduce_y1 = half2_reduce_y1.lo;
-                take_first(&half1_reduce_y0, &half1_reduce_y1, half2_reduce_y0.hi, half2_reduce_y1.hi, w0);
-                take_first(&reduce_y0, &reduce_y1, half1_reduce_y0, half1_reduce_y1, w0);
-
-            }
-
-        }
-        for (index_t chain = 0; chain < rows; chain += rows_a_chain) {
-            float16 tile_reduce_y0[4];
-            float16 tile_reduce_y1[4];
-            {
-                typedef float16 typeof_reduce_y0;
-                typeof_reduce_y0 reduce_y0 = 0;
-                typedef float16 typeof_reduce_y1;
-                typeof_reduce_y1 reduce_y1 = 0;
-                {
-#line 1 "snippet:init"
-reduce_y0 = -INFINITY; reduce_y1 = 0;
-#line 614 "kernel"
-                }
-
-                #pragma unroll
-                for (int u = 0; u < 4; ++u) {
-                    tile_reduce_y0[u] = reduce_y0;
-                    tile_reduce_y1[u] = reduce_y1;
-                }
-            }
-
-            #pragma unroll
-            for (int u = 0; u < 4; ++u)
-                tile_reduce_y0[u] = reduce_y0;
-            for (index_t row = chain; row < min(chain + rows_a_chain, rows); ++row) {
-                const index_t x0_at = x0_begin + row * x0_row;
-
-                index_t e = 0;
-                for (; e + 64 <= n; e += 64) {
+                if (c < y_columns) {
+                    const int16 there = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int)(y_columns - c);
+                    const float16 factor = first_of_grad(grad_memory, grad_line + c, grad_size, y_columns - c);
                     #pragma unroll
-                    for (int u = 0; u < 4; ++u) {
-                        const index_t at = e + u * 16;
-                        typedef float16 typeof_reduce_y0;
-                        typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
-                        typedef float16 typeof_reduce_y1;
-                        typeof_reduce_y1 reduce_y1 = tile_reduce_y1[u];
-                        typedef float16 typeof_x0;
-                        const typeof_x0 x0 = vload16(0, x0_memory + x0_at + at);
-                        typedef float16 typeof_y0;
-                        typeof_y0 y0 = 0;
-                        {
-#line 1 "snippet:near_begin"
-y0 = exp(x0 - reduce_y0) * w0;
-#line 646 "kernel"
-                        }
-                        {
-#line 1 "snippet:near_step"
-reduce_y1 += y0;
-#line 651 "kernel"
+                    for (int kh = 0; kh < 3; ++kh)
+                        #pragma unroll
+                        for (int kw = 0; kw < 3; ++kw) {
+                            const float16 value = vload16(0, source + (((row - first) * 1 + kh) * 1 + kw % 1) * pitch + kw / 1 + c);
+                            sum[kh][kw] += factor * select((float16)0, value, there);
                         }
 
-                        tile_reduce_y0[u] = reduce_y0;
-                        tile_reduce_y1[u] = reduce_y1;
-
-                        vstore16(y0, 0, begun_y0 + row * n + at);
-
-                    }
-                }
-                for (; e + 16 <= n; e += 16) {
-                    typedef float16 typeof_reduce_y0;
-                    typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
-                    typedef float16 typeof_reduce_y1;
-                    typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
-                    typedef float16 typeof_x0;
-                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + e);
-                    typedef float16 typeof_y0;
-                    typeof_y0 y0 = 0;
-                    {
-#line 1 "snippet:near_begin"
-y0 = exp(x0 - reduce_y0) * w0;
-#line 673 "kernel"
-                    }
-                    {
-#line 1 "snippet:near_step"
-reduce_y1 += y0;
-#line 678 "kernel"
-                    }
-
-                    tile_reduce_y0[0] = reduce_y0;
-                    tile_reduce_y1[0] = reduce_y1;
-
-                    vstore16(y0, 0, begun_y0 + row * n + e);
-
-                }
-                if (e < n) {
-                    // What the last vector has taken before stays as it is.
-                    const int16 fresh = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) >= (int16)(16 - (n - e));
-                    const float16 old_reduce_y0 = tile_reduce_y0[0];
-                    const float16 old_reduce_y1 = tile_reduce_y1[0];
-                    typedef float16 typeof_reduce_y0;
-                    typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
-                    typedef float16 typeof_reduce_y1;
-                    typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
-                    typedef float16 typeof_x0;
-                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + (n - 16));
-                    typedef float16 typeof_y0;
-                    typeof_y0 y0 = 0;
-                    {
-#line 1 "snippet:near_begin"
-y0 = exp(x0 - reduce_y0) * w0;
-#line 703 "kernel"
-                    }
-                    {
-#line 1 "snippet:near_step"
-reduce_y1 += y0;
-#line 708 "kernel"
-                    }
-
-                    tile_reduce_y0[0] = reduce_y0;
-                    tile_reduce_y1[0] = reduce_y1;
-
-                    vstore16(y0, 0, begun_y0 + row * n + (n - 16));
-
-                    tile_reduce_y0[0] = fresh ? tile_reduce_y0[0] : old_reduce_y0;
-                    tile_reduce_y1[0] = fresh ? tile_reduce_y1[0] : old_reduce_y1;
                 }
             }
+        }
+        const index_t split = image * bands + (index_t)get_group_id(1);
+        #pragma unroll
+        for (int kh = 0; kh < 3; ++kh)
             #pragma unroll
-            for (int u = 1; u < 4; ++u)
-                take_partial(&tile_reduce_y0[0], &tile_reduce_y1[0], tile_reduce_y0[u], tile_reduce_y1[u], w0);
-            {
-                const float16 vector_reduce_y0 = tile_reduce_y0[0];
-                const float16 vector_reduce_y1 = tile_reduce_y1[0];
-                // Halves onto halves, down to a single value.
-                float8 half8_reduce_y0 = vector_reduce_y0.lo;
-                float8 half8_reduce_y1 = vector_reduce_y1.lo;
-                take_partial(&half8_reduce_y0, &half8_reduce_y1, vector_reduce_y0.hi, vector_reduce_y1.hi, w0);
-                float4 half4_reduce_y0 = half8_reduce_y0.lo;
-                float4 half4_reduce_y1 = half8_reduce_y1.lo;
-                take_partial(&half4_reduce_y0, &half4_reduce_y1, half8_reduce_y0.hi, half8_reduce_y1.hi, w0);
-                float2 half2_reduce_y0 = half4_reduce_y0.lo;
-                float2 half2_reduce_y1 = half4_reduce_y1.lo;
-                take_partial(&half2_reduce_y0, &half2_reduce_y1, half4_reduce_y0.hi, half4_reduce_y1.hi, w0);
-                float half1_reduce_y0 = half2_reduce_y0.lo;
-                float half1_reduce_y1 = half2_reduce_y1.lo;
-                take_partial(&half1_reduce_y0, &half1_reduce_y1, half2_reduce_y0.hi, half2_reduce_y1.hi, w0);
-                take_partial(&reduce_y0, &reduce_y1, half1_reduce_y0, half1_reduce_y1, w0);
-
+            for (int kw = 0; kw < 3; ++kw) {
+                const float8 sum_8 = sum[kh][kw].lo + sum[kh][kw].hi;
+                const float4 sum_4 = sum_8.lo + sum_8.hi;
+                const float2 sum_2 = sum_4.lo + sum_4.hi;
+                const float sum_1 = sum_2.lo + sum_2.hi;
+                partial[(split * 9 + kh * 3 + kw) * channels + channel] = sum_1;
             }
-
-        }
-        float value_0;
-        float value_1;
-        {
-
-            typedef float typeof_group_y0;
-            typeof_group_y0 group_y0 = 0;
-            typedef float typeof_group_y1;
-            typeof_group_y1 group_y1 = 0;
-            const float count = (float)rows * n;
-            {
-#line 1 "snippet:finalize"
-group_y0 = reduce_y0;
-group_y1 = reduce_y1;
-#line 757 "kernel"
-            }
-            value_0 = group_y0;
-            value_1 = group_y1;
-        }
-        group_y1_memory[group_y1_start + outer * group_y1_outer + group * group_y1_group] = value_1;
-        for (index_t row = 0; row < rows; ++row) {
-            const index_t y0_at = y0_begin + row * y0_row;
-
-            index_t e = 0;
-            for (; e + 16 <= n; e += 16) {
-
-                typedef float16 typeof_group_y0;
-                const typeof_group_y0 group_y0 = value_0;
-                typedef float16 typeof_group_y1;
-                const typeof_group_y1 group_y1 = value_1;
-                typedef float16 typeof_y0;
-                typeof_y0 y0 = vload16(0, begun_y0 + row * n + e);
-                {
-#line 1 "snippet:near_finish"
-y0 /= group_y1;
-#line 778 "kernel"
-                }
-                vstore16(y0, 0, y0_memory + y0_at + e);
-            }
-            for (; e + 4 <= n; e += 4) {
-
-                typedef float4 typeof_group_y0;
-                const typeof_group_y0 group_y0 = value_0;
-                typedef float4 typeof_group_y1;
-                const typeof_group_y1 group_y1 = value_1;
-                typedef float4 typeof_y0;
-                typeof_y0 y0 = vload4(0, begun_y0 + row * n + e);
-                {
-#line 1 "snippet:near_finish"
-y0 /= group_y1;
-#line 793 "kernel"
-                }
-                vstore4(y0, 0, y0_memory + y0_at + e);
-            }
-            for (; e + 1 <= n; e += 1) {
-
-                typedef float typeof_group_y0;
-                const typeof_group_y0 group_y0 = value_0;
-                typedef float typeof_group_y1;
-                const typeof_group_y1 group_y1 = value_1;
-                typedef float typeof_y0;
-                typeof_y0 y0 = begun_y0[row * n + e];
-                {
-#line 1 "snippet:near_finish"
-y0 /= group_y1;
-#line 808 "kernel"
-                }
-                y0_memory[y0_at + e] = y0;
-            }
-        }
     }
 }
 
@@ -822,44 +386,50 @@ static __attribute__((noinline)) void walk_body_1(
     const uint walk_item)
 {
     const uint walk_x = walk_row[1], walk_y = walk_row[2];
-    __global float *y0_memory = (__global float *)walk_memory(walk_words + 0);
-    __global float *group_y1_memory = (__global float *)walk_memory(walk_words + 3);
-    __global const float *x0_memory = (__global const float *)walk_memory(walk_words + 6);
-    const float w0 = as_float(walk_words[9]);
-    const int groups = walk_words[10];
-    const int inner_groups = walk_words[11];
-    const int rows = walk_words[12];
-    const int n = walk_words[13];
-    const int y0_start = walk_words[14];
-    const int y0_outer = walk_words[15];
-    const int y0_group = walk_words[16];
-    const int y0_row = walk_words[17];
-    const int group_y1_start = walk_words[18];
-    const int group_y1_outer = walk_words[19];
-    const int group_y1_group = walk_words[20];
-    const int x0_start = walk_words[21];
-    const int x0_outer = walk_words[22];
-    const int x0_group = walk_words[23];
-    const int x0_row = walk_words[24];
-    const int groups_an_item = walk_words[25];
-    const int rows_a_chain = walk_words[26];
+    __global const float *x_memory = (__global const float *)walk_memory(walk_words + 0);
+    __global const float *grad_memory = (__global const float *)walk_memory(walk_words + 3);
+    __global float *partial = (__global float *)walk_memory(walk_words + 6);
+    const int x_start = walk_words[9];
+    const int x_image = walk_words[10];
+    const int x_channel = walk_words[11];
+    const int x_row = walk_words[12];
+    const int x_column = walk_words[13];
+    const int grad_start = walk_words[14];
+    const int grad_image = walk_words[15];
+    const int grad_channel = walk_words[16];
+    const int grad_row = walk_words[17];
+    const int grad_column = walk_words[18];
+    const int images = walk_words[19];
+    const int channels = walk_words[20];
+    const int x_rows = walk_words[21];
+    const int x_columns = walk_words[22];
+    const int y_rows = walk_words[23];
+    const int y_columns = walk_words[24];
+    const int rows_before = walk_words[25];
+    const int columns_before = walk_words[26];
+    const int multiplier = walk_words[27];
+    const int planes = walk_words[28];
+    const int planes_a_item = walk_words[29];
+    const int bands = walk_words[30];
+    const int rows_a_split = walk_words[31];
+    const int rows_a_band = walk_words[32];
+    const int x_size = walk_words[33];
+    const int grad_size = walk_words[34];
+    const int pitch = walk_words[35];
+    const int source_used = walk_words[36];
+    const int even_at = walk_words[37];
+    const int odd_at = walk_words[38];
     while (walk_at < walk_last) {
         const uint walk_from = walk_at % walk_x, walk_to = min(walk_x, walk_from + walk_last - walk_at);
         const uint walk_1 = walk_at / walk_x % walk_y, walk_2 = walk_at / walk_x / walk_y;
         for (uint walk_0 = walk_from; walk_0 < walk_to; ++walk_0)
-            walk_unit_1(y0_memory, group_y1_memory, x0_memory, w0, groups, inner_groups, rows, n, y0_start, y0_outer, y0_group, y0_row, group_y1_start, group_y1_outer, group_y1_group, x0_start, x0_outer, x0_group, x0_row, groups_an_item, rows_a_chain, walk_row, walk_shared, walk_0, walk_1, walk_2, walk_item);
+            walk_unit_1(x_memory, grad_memory, partial, x_start, x_image, x_channel, x_row, x_column, grad_start, grad_image, grad_channel, grad_row, grad_column, images, channels, x_rows, x_columns, y_rows, y_columns, rows_before, columns_before, multiplier, planes, planes_a_item, bands, rows_a_split, rows_a_band, x_size, grad_size, pitch, source_used, even_at, odd_at, walk_row, walk_shared, walk_0, walk_1, walk_2, walk_item);
         walk_at += walk_to - walk_from;
     }
 }
 #pragma pop_macro("index_t")
-#pragma pop_macro("cp_max")
-#pragma pop_macro("take_first")
-#pragma pop_macro("take_partial")
-#pragma pop_macro("max")
-#pragma pop_macro("lowest_reduce_y0")
-#pragma pop_macro("highest_reduce_y0")
-#pragma pop_macro("lowest_reduce_y1")
-#pragma pop_macro("highest_reduce_y1")
+#pragma pop_macro("first_of")
+#pragma pop_macro("first_of_grad")
 #pragma pop_macro("get_local_size")
 #pragma pop_macro("get_global_id")
 #pragma pop_macro("get_group_id")

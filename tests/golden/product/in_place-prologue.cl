@@ -16,36 +16,6 @@
 // Windows may leave the image: the rows of pixels that they touch are copied to a row buffer in
 // local memory, with zeros around.
 typedef int index_t;
-static inline __attribute__((overloadable)) int cp_max(int a, int b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) uint cp_max(uint a, uint b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) long cp_max(long a, long b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) ulong cp_max(ulong a, ulong b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float cp_max(float a, float b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
-{
-    return max(a, b);
-}
-#undef max
-#define max(a, b) ({ \
-    __auto_type cp_in_a = (a); \
-    __auto_type cp_in_b = (b); \
-    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
-    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
 #ifdef __has_builtin
 #if __has_builtin(__builtin_prefetch)
@@ -151,8 +121,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 const typeof_x1 x1 = (float)p1_memory[p1_pixel];
                 {
 #line 1 "snippet:prologue"
-y0 = max(y0 * x0 - x1, 0);
-#line 156 "kernel"
+y0 = y0 * x0 - x1;
+#line 126 "kernel"
                 }
                 vstore16(y0, 0, to + at);
             }
@@ -165,8 +135,8 @@ y0 = max(y0 * x0 - x1, 0);
                 const typeof_x1 x1 = (float)p1_memory[p1_pixel];
                 {
 #line 1 "snippet:prologue"
-y0 = max(y0 * x0 - x1, 0);
-#line 170 "kernel"
+y0 = y0 * x0 - x1;
+#line 140 "kernel"
                 }
                 to[at] = y0;
             }

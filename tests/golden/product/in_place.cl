@@ -16,36 +16,6 @@
 // Windows may leave the image: the rows of pixels that they touch are copied to a row buffer in
 // local memory, with zeros around.
 typedef int index_t;
-static inline __attribute__((overloadable)) int cp_max(int a, int b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) uint cp_max(uint a, uint b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) long cp_max(long a, long b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) ulong cp_max(ulong a, ulong b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float cp_max(float a, float b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
-{
-    return max(a, b);
-}
-#undef max
-#define max(a, b) ({ \
-    __auto_type cp_in_a = (a); \
-    __auto_type cp_in_b = (b); \
-    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
-    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
 #ifdef __has_builtin
 #if __has_builtin(__builtin_prefetch)
@@ -283,8 +253,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 typedef float16 typeof_y0;
                                 {
 #line 1 "snippet:epilogue"
-y0 = max(y0 + x0, 0);
-#line 288 "kernel"
+y0 += x0;
+#line 258 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                             }
@@ -310,8 +280,8 @@ y0 = max(y0 + x0, 0);
                         typedef float16 typeof_y0;
                         {
 #line 1 "snippet:epilogue"
-y0 = max(y0 + x0, 0);
-#line 315 "kernel"
+y0 += x0;
+#line 285 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                     }
@@ -325,8 +295,8 @@ y0 = max(y0 + x0, 0);
                         typedef float typeof_y0;
                         {
 #line 1 "snippet:epilogue"
-y0 = max(y0 + x0, 0);
-#line 330 "kernel"
+y0 += x0;
+#line 300 "kernel"
                         }
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                     }

@@ -17,48 +17,6 @@
 // lane_column + depth_column) of a plane; outside of that it is 0. Lanes and depths are numbers of
 // three digits: (image, y, x) of a pixel, (y, x, channel) of a window's element.
 typedef int index_t;
-static inline __attribute__((overloadable)) int cp_max(int a, int b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) uint cp_max(uint a, uint b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) long cp_max(long a, long b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) ulong cp_max(ulong a, ulong b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float cp_max(float a, float b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float2 cp_max(float2 a, float2 b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float4 cp_max(float4 a, float4 b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float8 cp_max(float8 a, float8 b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
-{
-    return max(a, b);
-}
-#undef max
-#define max(a, b) ({ \
-    __auto_type cp_in_a = (a); \
-    __auto_type cp_in_b = (b); \
-    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
-    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     __global const float *x_memory,
@@ -305,8 +263,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 typedef float16 typeof_y0;
                                 {
 #line 1 "snippet:epilogue"
-y0 = max(y0 + x0, 0);
-#line 310 "kernel"
+y0 += x0;
+#line 268 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_at + y0_places[tile * 32 + c] + (row + j) * y0_channel);
                             }
@@ -331,8 +289,8 @@ y0 = max(y0 + x0, 0);
                         typedef float typeof_y0;
                         {
 #line 1 "snippet:epilogue"
-y0 = max(y0 + x0, 0);
-#line 336 "kernel"
+y0 += x0;
+#line 294 "kernel"
                         }
                         y0_memory[y0_at + y0_places[tile * 32 + c] + (row + j) * y0_channel] = y0;
                     }

@@ -14,32 +14,6 @@
 // other are a work-group: they take neighbouring tiles of what is gathered, so that b comes from
 // the cache. Places are in bytes: one number, added to the start of memory, is an address.
 typedef int index_t;
-static inline __attribute__((overloadable)) int cp_max(int a, int b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) uint cp_max(uint a, uint b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) long cp_max(long a, long b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) ulong cp_max(ulong a, ulong b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float cp_max(float a, float b)
-{
-    return max(a, b);
-}
-#undef max
-#define max(a, b) ({ \
-    __auto_type cp_in_a = (a); \
-    __auto_type cp_in_b = (b); \
-    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
-    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
 typedef uint place_t;
 #ifdef cl_intel_subgroups
@@ -307,8 +281,8 @@ __kernel __attribute__((intel_reqd_sub_group_size(16))) __attribute__((reqd_work
                     typedef float typeof_y0;
                     {
 #line 1 "snippet:epilogue"
-y0 = max(y0 + x0, 0);
-#line 312 "kernel"
+y0 += x0;
+#line 286 "kernel"
                     }
                     y0_memory[(place_t)(y0_row + y0_columns[v])] = y0;
                 }

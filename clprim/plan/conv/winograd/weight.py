@@ -290,11 +290,11 @@ def _examples() -> Iterator[Example[Convolution]]:
         problem = replace(dense_convolution(*shape, direction="weight", **options), error=1.0)
         tile = weight_tile(problem, traits)
         assert tile is not None
-        tile = replace(tile, kernels=kernels)
+        tile = replace(tile, kernels=kernels, gradients=2)
         return Example(name, problem, traits, tile)
 
     yield example("", prefetching, 2, 2, 32, 14, 64, last=True, beta=True)
-    yield example("planes", CPU, 2, 2, 32, 14, 64)
+    yield example("planes", replace(CPU, vector_bytes=32), 2, 2, 32, 14, 64)
     yield example("few", CPU, 2, 2, 3, 14, 5, last=True)
     yield example("staged", prefetching, 3, 2, 32, 14, 64, last=True, beta=True)
     yield example("staged-planes", CPU, 3, 2, 32, 14, 64)

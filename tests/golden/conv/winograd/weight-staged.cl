@@ -31,7 +31,7 @@ __attribute__((noinline)) static float sum_of_products(
 #ifndef prefetch_line
 #define prefetch_line(address)
 #endif
-// Winograd's gradient in the weight, F(3 x 3, 4 x 4): every element e of transformed tiles by itself.
+// Winograd's gradient in the weight, F(3 x 3, 2 x 2): every element e of transformed tiles by itself.
 //
 //    b[e]: lanes x tiles   ---.
 //                              +--->  products[e]: factors x lanes  --->  3 x 3 taps
@@ -109,7 +109,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
         const int tiles = tiles_there;
         __global const float *B = b_memory + group * b_size, *A = a_memory + group * a_size;
         __global float *M = products + (keeps_all ? item : (index_t)get_group_id(0)) * m_size;
-        for (int e = 0; e < 36; ++e)
+        for (int e = 0; e < 16; ++e)
             for (int strip = strip_first; strip < strip_last; ++strip) {
                 // The last strip may have fewer vectors: the last one is multiplied again.
                 __global const float *b[2];
@@ -120,7 +120,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                     __global float *to = M + e * m_element + ((strip - strip_first) * blocks_a_part + block - block_first) * 256;
                     // A slot of the next element's tiles, or nothing new.
                     const int pass = (strip - strip_first) * (block_last - block_first) + block - block_first;
-                    const int slots = min(strip_last * 2, (int)lane_slots) - strip_first * 2, after = min(e + 1, 35);
+                    const int slots = min(strip_last * 2, (int)lane_slots) - strip_first * 2, after = min(e + 1, 15);
                     __global const float *next = a;
                     if (pass < slots)
                         next = B + after * b_element + (strip_first * 2 + pass) * slot_size;
@@ -182,18 +182,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                         float16 z2_0;
                         {
                             const float16 p0 = vload16(0, from + 0 * m_element);
-                            const float16 p1 = vload16(0, from + 6 * m_element);
-                            const float16 p2 = vload16(0, from + 12 * m_element);
-                            const float16 p3 = vload16(0, from + 18 * m_element);
-                            const float16 p4 = vload16(0, from + 24 * m_element);
-                            const float16 p5 = vload16(0, from + 30 * m_element);
+                            const float16 p1 = vload16(0, from + 4 * m_element);
+                            const float16 p2 = vload16(0, from + 8 * m_element);
+                            const float16 p3 = vload16(0, from + 12 * m_element);
                             const float16 p_s1 = p1 + p2;
                             const float16 p_d1 = p1 - p2;
-                            const float16 p_s3 = p3 + p4;
-                            const float16 p_d3 = p3 - p4;
-                            const float16 r0 = p0 + p_s1 + p_s3;
-                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            const float16 r0 = p0 + p_s1;
+                            const float16 r1 = p_d1;
+                            const float16 r2 = p_s1 + p3;
                             z0_0 = r0;
                             z1_0 = r1;
                             z2_0 = r2;
@@ -203,18 +199,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                         float16 z2_1;
                         {
                             const float16 p0 = vload16(0, from + 1 * m_element);
-                            const float16 p1 = vload16(0, from + 7 * m_element);
-                            const float16 p2 = vload16(0, from + 13 * m_element);
-                            const float16 p3 = vload16(0, from + 19 * m_element);
-                            const float16 p4 = vload16(0, from + 25 * m_element);
-                            const float16 p5 = vload16(0, from + 31 * m_element);
+                            const float16 p1 = vload16(0, from + 5 * m_element);
+                            const float16 p2 = vload16(0, from + 9 * m_element);
+                            const float16 p3 = vload16(0, from + 13 * m_element);
                             const float16 p_s1 = p1 + p2;
                             const float16 p_d1 = p1 - p2;
-                            const float16 p_s3 = p3 + p4;
-                            const float16 p_d3 = p3 - p4;
-                            const float16 r0 = p0 + p_s1 + p_s3;
-                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            const float16 r0 = p0 + p_s1;
+                            const float16 r1 = p_d1;
+                            const float16 r2 = p_s1 + p3;
                             z0_1 = r0;
                             z1_1 = r1;
                             z2_1 = r2;
@@ -224,18 +216,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                         float16 z2_2;
                         {
                             const float16 p0 = vload16(0, from + 2 * m_element);
-                            const float16 p1 = vload16(0, from + 8 * m_element);
-                            const float16 p2 = vload16(0, from + 14 * m_element);
-                            const float16 p3 = vload16(0, from + 20 * m_element);
-                            const float16 p4 = vload16(0, from + 26 * m_element);
-                            const float16 p5 = vload16(0, from + 32 * m_element);
+                            const float16 p1 = vload16(0, from + 6 * m_element);
+                            const float16 p2 = vload16(0, from + 10 * m_element);
+                            const float16 p3 = vload16(0, from + 14 * m_element);
                             const float16 p_s1 = p1 + p2;
                             const float16 p_d1 = p1 - p2;
-                            const float16 p_s3 = p3 + p4;
-                            const float16 p_d3 = p3 - p4;
-                            const float16 r0 = p0 + p_s1 + p_s3;
-                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            const float16 r0 = p0 + p_s1;
+                            const float16 r1 = p_d1;
+                            const float16 r2 = p_s1 + p3;
                             z0_2 = r0;
                             z1_2 = r1;
                             z2_2 = r2;
@@ -245,78 +233,28 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                         float16 z2_3;
                         {
                             const float16 p0 = vload16(0, from + 3 * m_element);
-                            const float16 p1 = vload16(0, from + 9 * m_element);
-                            const float16 p2 = vload16(0, from + 15 * m_element);
-                            const float16 p3 = vload16(0, from + 21 * m_element);
-                            const float16 p4 = vload16(0, from + 27 * m_element);
-                            const float16 p5 = vload16(0, from + 33 * m_element);
+                            const float16 p1 = vload16(0, from + 7 * m_element);
+                            const float16 p2 = vload16(0, from + 11 * m_element);
+                            const float16 p3 = vload16(0, from + 15 * m_element);
                             const float16 p_s1 = p1 + p2;
                             const float16 p_d1 = p1 - p2;
-                            const float16 p_s3 = p3 + p4;
-                            const float16 p_d3 = p3 - p4;
-                            const float16 r0 = p0 + p_s1 + p_s3;
-                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            const float16 r0 = p0 + p_s1;
+                            const float16 r1 = p_d1;
+                            const float16 r2 = p_s1 + p3;
                             z0_3 = r0;
                             z1_3 = r1;
                             z2_3 = r2;
-                        }
-                        float16 z0_4;
-                        float16 z1_4;
-                        float16 z2_4;
-                        {
-                            const float16 p0 = vload16(0, from + 4 * m_element);
-                            const float16 p1 = vload16(0, from + 10 * m_element);
-                            const float16 p2 = vload16(0, from + 16 * m_element);
-                            const float16 p3 = vload16(0, from + 22 * m_element);
-                            const float16 p4 = vload16(0, from + 28 * m_element);
-                            const float16 p5 = vload16(0, from + 34 * m_element);
-                            const float16 p_s1 = p1 + p2;
-                            const float16 p_d1 = p1 - p2;
-                            const float16 p_s3 = p3 + p4;
-                            const float16 p_d3 = p3 - p4;
-                            const float16 r0 = p0 + p_s1 + p_s3;
-                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
-                            z0_4 = r0;
-                            z1_4 = r1;
-                            z2_4 = r2;
-                        }
-                        float16 z0_5;
-                        float16 z1_5;
-                        float16 z2_5;
-                        {
-                            const float16 p0 = vload16(0, from + 5 * m_element);
-                            const float16 p1 = vload16(0, from + 11 * m_element);
-                            const float16 p2 = vload16(0, from + 17 * m_element);
-                            const float16 p3 = vload16(0, from + 23 * m_element);
-                            const float16 p4 = vload16(0, from + 29 * m_element);
-                            const float16 p5 = vload16(0, from + 35 * m_element);
-                            const float16 p_s1 = p1 + p2;
-                            const float16 p_d1 = p1 - p2;
-                            const float16 p_s3 = p3 + p4;
-                            const float16 p_d3 = p3 - p4;
-                            const float16 r0 = p0 + p_s1 + p_s3;
-                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
-                            z0_5 = r0;
-                            z1_5 = r1;
-                            z2_5 = r2;
                         }
                         {
                             const float16 p0 = z0_0;
                             const float16 p1 = z0_1;
                             const float16 p2 = z0_2;
                             const float16 p3 = z0_3;
-                            const float16 p4 = z0_4;
-                            const float16 p5 = z0_5;
                             const float16 p_s1 = p1 + p2;
                             const float16 p_d1 = p1 - p2;
-                            const float16 p_s3 = p3 + p4;
-                            const float16 p_d3 = p3 - p4;
-                            const float16 r0 = p0 + p_s1 + p_s3;
-                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            const float16 r0 = p0 + p_s1;
+                            const float16 r1 = p_d1;
+                            const float16 r2 = p_s1 + p3;
                             vstore16(r0, 0, taps);
                             vstore16(r1, 1, taps);
                             vstore16(r2, 2, taps);
@@ -326,15 +264,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                             const float16 p1 = z1_1;
                             const float16 p2 = z1_2;
                             const float16 p3 = z1_3;
-                            const float16 p4 = z1_4;
-                            const float16 p5 = z1_5;
                             const float16 p_s1 = p1 + p2;
                             const float16 p_d1 = p1 - p2;
-                            const float16 p_s3 = p3 + p4;
-                            const float16 p_d3 = p3 - p4;
-                            const float16 r0 = p0 + p_s1 + p_s3;
-                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            const float16 r0 = p0 + p_s1;
+                            const float16 r1 = p_d1;
+                            const float16 r2 = p_s1 + p3;
                             vstore16(r0, 3, taps);
                             vstore16(r1, 4, taps);
                             vstore16(r2, 5, taps);
@@ -344,15 +278,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                             const float16 p1 = z2_1;
                             const float16 p2 = z2_2;
                             const float16 p3 = z2_3;
-                            const float16 p4 = z2_4;
-                            const float16 p5 = z2_5;
                             const float16 p_s1 = p1 + p2;
                             const float16 p_d1 = p1 - p2;
-                            const float16 p_s3 = p3 + p4;
-                            const float16 p_d3 = p3 - p4;
-                            const float16 r0 = p0 + p_s1 + p_s3;
-                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            const float16 r0 = p0 + p_s1;
+                            const float16 r1 = p_d1;
+                            const float16 r2 = p_s1 + p3;
                             vstore16(r0, 6, taps);
                             vstore16(r1, 7, taps);
                             vstore16(r2, 8, taps);

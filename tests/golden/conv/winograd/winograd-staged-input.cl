@@ -50,9 +50,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_inp
         const int tile_column = tile - above * tile_columns;
         const index_t image = above / tile_lines;
         const int run = min(min((int)(tile_last - tile), tile_columns - tile_column), (int)longest_run);
-        const int top = (int)(above - image * tile_lines) * 4 - rows_before;
-        const int left = tile_column * 4 - columns_before;
-        const int wide = run * 4 + 2;
+        const int top = (int)(above - image * tile_lines) * 2 - rows_before;
+        const int left = tile_column * 2 - columns_before;
+        const int wide = run * 2 + 2;
         for (int block = block_first; block < block_last; ++block) {
             // The last block of channels ends with the last channel.
             const int channel = min(block * 16, channels - 16);
@@ -66,11 +66,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_inp
             const index_t x_2 = x_at + (inside_2 ? top + 2 : 0) * x_row;
             const bool inside_3 = (uint)(top + 3) < (uint)x_rows;
             const index_t x_3 = x_at + (inside_3 ? top + 3 : 0) * x_row;
-            const bool inside_4 = (uint)(top + 4) < (uint)x_rows;
-            const index_t x_4 = x_at + (inside_4 ? top + 4 : 0) * x_row;
-            const bool inside_5 = (uint)(top + 5) < (uint)x_rows;
-            const index_t x_5 = x_at + (inside_5 ? top + 5 : 0) * x_row;
-            const index_t step_ahead = block + 1 < block_last ? 16 : 4 * x_row - channel;
+            const index_t step_ahead = block + 1 < block_last ? 16 : 2 * x_row - channel;
             // Down the columns: what neighbouring tiles share is transformed once.
             for (int c = 0; c < wide; ++c) {
                 const int x_c = left + c;
@@ -79,8 +75,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_inp
                     vstore16((float16)0, 1 * line_pitch + c, lines);
                     vstore16((float16)0, 2 * line_pitch + c, lines);
                     vstore16((float16)0, 3 * line_pitch + c, lines);
-                    vstore16((float16)0, 4 * line_pitch + c, lines);
-                    vstore16((float16)0, 5 * line_pitch + c, lines);
                     continue;
                 }
                 const index_t at = x_c * x_column;
@@ -89,61 +83,39 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_inp
                 prefetch_line(x_memory + x_1 + at + step_ahead);
                 prefetch_line(x_memory + x_2 + at + step_ahead);
                 prefetch_line(x_memory + x_3 + at + step_ahead);
-                prefetch_line(x_memory + x_4 + at + step_ahead);
-                prefetch_line(x_memory + x_5 + at + step_ahead);
                 const float16 d0 = inside_0 ? vload16(0, x_memory + x_0 + at) : (float16)0;
                 const float16 d1 = inside_1 ? vload16(0, x_memory + x_1 + at) : (float16)0;
                 const float16 d2 = inside_2 ? vload16(0, x_memory + x_2 + at) : (float16)0;
                 const float16 d3 = inside_3 ? vload16(0, x_memory + x_3 + at) : (float16)0;
-                const float16 d4 = inside_4 ? vload16(0, x_memory + x_4 + at) : (float16)0;
-                const float16 d5 = inside_5 ? vload16(0, x_memory + x_5 + at) : (float16)0;
-                const float16 d_e1 = -2.25f * d2 + d4;
-                const float16 d_o1 = -2.25f * d1 + d3;
-                const float16 v1 = 0.625f * d_o1 + d_e1;
-                const float16 v2 = -0.625f * d_o1 + d_e1;
-                const float16 d_e3 = -0.390625f * d2 + d4;
-                const float16 d_o3 = -0.390625f * d1 + d3;
-                const float16 v3 = 1.5f * d_o3 + d_e3;
-                const float16 v4 = -1.5f * d_o3 + d_e3;
-                const float16 v0 = -2.640625f * d2 + (0.87890625f * d0 + d4);
-                const float16 v5 = -2.640625f * d3 + (0.87890625f * d1 + d5);
+                const float16 v0 = d2 - d0;
+                const float16 v1 = d1 + d2;
+                const float16 v2 = d2 - d1;
+                const float16 v3 = d3 - d1;
                 vstore16(v0, 0 * line_pitch + c, lines);
                 vstore16(v1, 1 * line_pitch + c, lines);
                 vstore16(v2, 2 * line_pitch + c, lines);
                 vstore16(v3, 3 * line_pitch + c, lines);
-                vstore16(v4, 4 * line_pitch + c, lines);
-                vstore16(v5, 5 * line_pitch + c, lines);
             }
             // Along the rows of every tile.
             int row = (int)(tile - tile_begin) / 6;
             int part = (int)(tile - tile_begin) - row * 6;
             for (int t = 0; t < run; ++t) {
                 __global float *to = V + ((index_t)row * channel_blocks + block) * 96 + part * 16;
-                for (int i = 0; i < 6; ++i) {
-                    __local const float *line = lines + (i * line_pitch + t * 4) * 16;
+                for (int i = 0; i < 4; ++i) {
+                    __local const float *line = lines + (i * line_pitch + t * 2) * 16;
                     const float16 d0 = vload16(0, line);
                     const float16 d1 = vload16(1, line);
                     const float16 d2 = vload16(2, line);
                     const float16 d3 = vload16(3, line);
-                    const float16 d4 = vload16(4, line);
-                    const float16 d5 = vload16(5, line);
-                    const float16 d_e1 = -2.25f * d2 + d4;
-                    const float16 d_o1 = -2.25f * d1 + d3;
-                    const float16 v1 = 0.625f * d_o1 + d_e1;
-                    const float16 v2 = -0.625f * d_o1 + d_e1;
-                    const float16 d_e3 = -0.390625f * d2 + d4;
-                    const float16 d_o3 = -0.390625f * d1 + d3;
-                    const float16 v3 = 1.5f * d_o3 + d_e3;
-                    const float16 v4 = -1.5f * d_o3 + d_e3;
-                    const float16 v0 = -2.640625f * d2 + (0.87890625f * d0 + d4);
-                    const float16 v5 = -2.640625f * d3 + (0.87890625f * d1 + d5);
+                    const float16 v0 = d2 - d0;
+                    const float16 v1 = d1 + d2;
+                    const float16 v2 = d2 - d1;
+                    const float16 v3 = d3 - d1;
                     vstore16(v0, 0, to + 0 * v_element);
                     vstore16(v1, 0, to + 1 * v_element);
                     vstore16(v2, 0, to + 2 * v_element);
                     vstore16(v3, 0, to + 3 * v_element);
-                    vstore16(v4, 0, to + 4 * v_element);
-                    vstore16(v5, 0, to + 5 * v_element);
-                    to += 6 * v_element;
+                    to += 4 * v_element;
                 }
                 if (++part == 6) {
                     part = 0;

@@ -1,34 +1,4 @@
 typedef int index_t;
-static inline __attribute__((overloadable)) int cp_max(int a, int b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) uint cp_max(uint a, uint b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) long cp_max(long a, long b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) ulong cp_max(ulong a, ulong b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float cp_max(float a, float b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
-{
-    return max(a, b);
-}
-#undef max
-#define max(a, b) ({ \
-    __auto_type cp_in_a = (a); \
-    __auto_type cp_in_b = (b); \
-    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
-    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
 // A result as a sum of products, which may be finite where what transforms add up is not.
 __attribute__((noinline)) static float sum_of_products(
@@ -138,258 +108,102 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_out
             const index_t image = above / tile_lines;
             const int tile_line = above - image * tile_lines;
             const int run = 1;
-            const int rows_left = min(run * 4, (int)y_columns - tile_column * 4);
-            const int lines_left = min(4, (int)y_rows - tile_line * 4);
-            const index_t y0_tile = y0_start + group * y0_group + image * y0_0 + tile_line * 4 * y0_1 + tile_column * 4 * y0_2;
+            const int rows_left = min(run * 2, (int)y_columns - tile_column * 2);
+            const int lines_left = min(2, (int)y_rows - tile_line * 2);
+            const index_t y0_tile = y0_start + group * y0_group + image * y0_0 + tile_line * 2 * y0_1 + tile_column * 2 * y0_2;
             const index_t bias_tile = bias_start + group * bias_group;
-            const index_t x0_tile = x0_start + group * x0_group + image * x0_0 + tile_line * 4 * x0_1 + tile_column * 4 * x0_2;
+            const index_t x0_tile = x0_start + group * x0_group + image * x0_0 + tile_line * 2 * x0_1 + tile_column * 2 * x0_2;
             for (index_t other = strip * 4; other < min((strip + 1) * 4, output_vectors); ++other) {
                 // What one tile, or a run of them, becomes.
-                float tile_out[256];
+                float tile_out[64];
                 const index_t column = other * 16;
                 const int columns_left = min((index_t)16, outputs - column);
                 __global const float *from = M + (tile - tile_begin) * 64 + (other - strip * 4) * 16;
                 // Where the next tile goes is on its way while this one is computed.
                 for (int i = 0; i < lines_left; ++i)
                     #pragma unroll
-                    for (int j = 0; j < 4; ++j)
-                        prefetch_store(y0_memory + y0_tile + i * y0_1 + (j + 4) * y0_2 + column * y0_channel);
+                    for (int j = 0; j < 2; ++j)
+                        prefetch_store(y0_memory + y0_tile + i * y0_1 + (j + 2) * y0_2 + column * y0_channel);
                 float16 z0_0;
                 float16 z1_0;
-                float16 z2_0;
-                float16 z3_0;
                 {
                     const float16 p0 = vload16(0, from + 0 * m_element);
-                    const float16 p1 = vload16(0, from + 6 * m_element);
-                    const float16 p2 = vload16(0, from + 12 * m_element);
-                    const float16 p3 = vload16(0, from + 18 * m_element);
-                    const float16 p4 = vload16(0, from + 24 * m_element);
-                    const float16 p5 = vload16(0, from + 30 * m_element);
-                    const float16 p_s1 = p1 + p2;
-                    const float16 p_d1 = p1 - p2;
-                    const float16 p_s3 = p3 + p4;
-                    const float16 p_d3 = p3 - p4;
-                    const float16 r0 = p0 + p_s1 + p_s3;
-                    const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                    const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1);
-                    const float16 r3 = 3.375f * p_d3 + (0.24414062f * p_d1 + p5);
+                    const float16 p1 = vload16(0, from + 4 * m_element);
+                    const float16 p2 = vload16(0, from + 8 * m_element);
+                    const float16 p3 = vload16(0, from + 12 * m_element);
+                    const float16 r0 = p0 + p1 + p2;
+                    const float16 r1 = p1 + p3 - p2;
                     z0_0 = r0;
                     z1_0 = r1;
-                    z2_0 = r2;
-                    z3_0 = r3;
                 }
                 float16 z0_1;
                 float16 z1_1;
-                float16 z2_1;
-                float16 z3_1;
                 {
                     const float16 p0 = vload16(0, from + 1 * m_element);
-                    const float16 p1 = vload16(0, from + 7 * m_element);
-                    const float16 p2 = vload16(0, from + 13 * m_element);
-                    const float16 p3 = vload16(0, from + 19 * m_element);
-                    const float16 p4 = vload16(0, from + 25 * m_element);
-                    const float16 p5 = vload16(0, from + 31 * m_element);
-                    const float16 p_s1 = p1 + p2;
-                    const float16 p_d1 = p1 - p2;
-                    const float16 p_s3 = p3 + p4;
-                    const float16 p_d3 = p3 - p4;
-                    const float16 r0 = p0 + p_s1 + p_s3;
-                    const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                    const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1);
-                    const float16 r3 = 3.375f * p_d3 + (0.24414062f * p_d1 + p5);
+                    const float16 p1 = vload16(0, from + 5 * m_element);
+                    const float16 p2 = vload16(0, from + 9 * m_element);
+                    const float16 p3 = vload16(0, from + 13 * m_element);
+                    const float16 r0 = p0 + p1 + p2;
+                    const float16 r1 = p1 + p3 - p2;
                     z0_1 = r0;
                     z1_1 = r1;
-                    z2_1 = r2;
-                    z3_1 = r3;
                 }
                 float16 z0_2;
                 float16 z1_2;
-                float16 z2_2;
-                float16 z3_2;
                 {
                     const float16 p0 = vload16(0, from + 2 * m_element);
-                    const float16 p1 = vload16(0, from + 8 * m_element);
-                    const float16 p2 = vload16(0, from + 14 * m_element);
-                    const float16 p3 = vload16(0, from + 20 * m_element);
-                    const float16 p4 = vload16(0, from + 26 * m_element);
-                    const float16 p5 = vload16(0, from + 32 * m_element);
-                    const float16 p_s1 = p1 + p2;
-                    const float16 p_d1 = p1 - p2;
-                    const float16 p_s3 = p3 + p4;
-                    const float16 p_d3 = p3 - p4;
-                    const float16 r0 = p0 + p_s1 + p_s3;
-                    const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                    const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1);
-                    const float16 r3 = 3.375f * p_d3 + (0.24414062f * p_d1 + p5);
+                    const float16 p1 = vload16(0, from + 6 * m_element);
+                    const float16 p2 = vload16(0, from + 10 * m_element);
+                    const float16 p3 = vload16(0, from + 14 * m_element);
+                    const float16 r0 = p0 + p1 + p2;
+                    const float16 r1 = p1 + p3 - p2;
                     z0_2 = r0;
                     z1_2 = r1;
-                    z2_2 = r2;
-                    z3_2 = r3;
                 }
                 float16 z0_3;
                 float16 z1_3;
-                float16 z2_3;
-                float16 z3_3;
                 {
                     const float16 p0 = vload16(0, from + 3 * m_element);
-                    const float16 p1 = vload16(0, from + 9 * m_element);
-                    const float16 p2 = vload16(0, from + 15 * m_element);
-                    const float16 p3 = vload16(0, from + 21 * m_element);
-                    const float16 p4 = vload16(0, from + 27 * m_element);
-                    const float16 p5 = vload16(0, from + 33 * m_element);
-                    const float16 p_s1 = p1 + p2;
-                    const float16 p_d1 = p1 - p2;
-                    const float16 p_s3 = p3 + p4;
-                    const float16 p_d3 = p3 - p4;
-                    const float16 r0 = p0 + p_s1 + p_s3;
-                    const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                    const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1);
-                    const float16 r3 = 3.375f * p_d3 + (0.24414062f * p_d1 + p5);
+                    const float16 p1 = vload16(0, from + 7 * m_element);
+                    const float16 p2 = vload16(0, from + 11 * m_element);
+                    const float16 p3 = vload16(0, from + 15 * m_element);
+                    const float16 r0 = p0 + p1 + p2;
+                    const float16 r1 = p1 + p3 - p2;
                     z0_3 = r0;
                     z1_3 = r1;
-                    z2_3 = r2;
-                    z3_3 = r3;
-                }
-                float16 z0_4;
-                float16 z1_4;
-                float16 z2_4;
-                float16 z3_4;
-                {
-                    const float16 p0 = vload16(0, from + 4 * m_element);
-                    const float16 p1 = vload16(0, from + 10 * m_element);
-                    const float16 p2 = vload16(0, from + 16 * m_element);
-                    const float16 p3 = vload16(0, from + 22 * m_element);
-                    const float16 p4 = vload16(0, from + 28 * m_element);
-                    const float16 p5 = vload16(0, from + 34 * m_element);
-                    const float16 p_s1 = p1 + p2;
-                    const float16 p_d1 = p1 - p2;
-                    const float16 p_s3 = p3 + p4;
-                    const float16 p_d3 = p3 - p4;
-                    const float16 r0 = p0 + p_s1 + p_s3;
-                    const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                    const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1);
-                    const float16 r3 = 3.375f * p_d3 + (0.24414062f * p_d1 + p5);
-                    z0_4 = r0;
-                    z1_4 = r1;
-                    z2_4 = r2;
-                    z3_4 = r3;
-                }
-                float16 z0_5;
-                float16 z1_5;
-                float16 z2_5;
-                float16 z3_5;
-                {
-                    const float16 p0 = vload16(0, from + 5 * m_element);
-                    const float16 p1 = vload16(0, from + 11 * m_element);
-                    const float16 p2 = vload16(0, from + 17 * m_element);
-                    const float16 p3 = vload16(0, from + 23 * m_element);
-                    const float16 p4 = vload16(0, from + 29 * m_element);
-                    const float16 p5 = vload16(0, from + 35 * m_element);
-                    const float16 p_s1 = p1 + p2;
-                    const float16 p_d1 = p1 - p2;
-                    const float16 p_s3 = p3 + p4;
-                    const float16 p_d3 = p3 - p4;
-                    const float16 r0 = p0 + p_s1 + p_s3;
-                    const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                    const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1);
-                    const float16 r3 = 3.375f * p_d3 + (0.24414062f * p_d1 + p5);
-                    z0_5 = r0;
-                    z1_5 = r1;
-                    z2_5 = r2;
-                    z3_5 = r3;
                 }
                 {
                     const float16 p0 = z0_0;
                     const float16 p1 = z0_1;
                     const float16 p2 = z0_2;
                     const float16 p3 = z0_3;
-                    const float16 p4 = z0_4;
-                    const float16 p5 = z0_5;
-                    const float16 p_s1 = p1 + p2;
-                    const float16 p_d1 = p1 - p2;
-                    const float16 p_s3 = p3 + p4;
-                    const float16 p_d3 = p3 - p4;
-                    const float16 r0 = p0 + p_s1 + p_s3;
-                    const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                    const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1);
-                    const float16 r3 = 3.375f * p_d3 + (0.24414062f * p_d1 + p5);
+                    const float16 r0 = p0 + p1 + p2;
+                    const float16 r1 = p1 + p3 - p2;
                     vstore16(r0, 0, tile_out);
                     vstore16(r1, 1, tile_out);
-                    vstore16(r2, 2, tile_out);
-                    vstore16(r3, 3, tile_out);
                 }
                 {
                     const float16 p0 = z1_0;
                     const float16 p1 = z1_1;
                     const float16 p2 = z1_2;
                     const float16 p3 = z1_3;
-                    const float16 p4 = z1_4;
-                    const float16 p5 = z1_5;
-                    const float16 p_s1 = p1 + p2;
-                    const float16 p_d1 = p1 - p2;
-                    const float16 p_s3 = p3 + p4;
-                    const float16 p_d3 = p3 - p4;
-                    const float16 r0 = p0 + p_s1 + p_s3;
-                    const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                    const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1);
-                    const float16 r3 = 3.375f * p_d3 + (0.24414062f * p_d1 + p5);
-                    vstore16(r0, 4, tile_out);
-                    vstore16(r1, 5, tile_out);
-                    vstore16(r2, 6, tile_out);
-                    vstore16(r3, 7, tile_out);
-                }
-                {
-                    const float16 p0 = z2_0;
-                    const float16 p1 = z2_1;
-                    const float16 p2 = z2_2;
-                    const float16 p3 = z2_3;
-                    const float16 p4 = z2_4;
-                    const float16 p5 = z2_5;
-                    const float16 p_s1 = p1 + p2;
-                    const float16 p_d1 = p1 - p2;
-                    const float16 p_s3 = p3 + p4;
-                    const float16 p_d3 = p3 - p4;
-                    const float16 r0 = p0 + p_s1 + p_s3;
-                    const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                    const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1);
-                    const float16 r3 = 3.375f * p_d3 + (0.24414062f * p_d1 + p5);
-                    vstore16(r0, 8, tile_out);
-                    vstore16(r1, 9, tile_out);
-                    vstore16(r2, 10, tile_out);
-                    vstore16(r3, 11, tile_out);
-                }
-                {
-                    const float16 p0 = z3_0;
-                    const float16 p1 = z3_1;
-                    const float16 p2 = z3_2;
-                    const float16 p3 = z3_3;
-                    const float16 p4 = z3_4;
-                    const float16 p5 = z3_5;
-                    const float16 p_s1 = p1 + p2;
-                    const float16 p_d1 = p1 - p2;
-                    const float16 p_s3 = p3 + p4;
-                    const float16 p_d3 = p3 - p4;
-                    const float16 r0 = p0 + p_s1 + p_s3;
-                    const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                    const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1);
-                    const float16 r3 = 3.375f * p_d3 + (0.24414062f * p_d1 + p5);
-                    vstore16(r0, 12, tile_out);
-                    vstore16(r1, 13, tile_out);
-                    vstore16(r2, 14, tile_out);
-                    vstore16(r3, 15, tile_out);
+                    const float16 r0 = p0 + p1 + p2;
+                    const float16 r1 = p1 + p3 - p2;
+                    vstore16(r0, 2, tile_out);
+                    vstore16(r1, 3, tile_out);
                 }
 
                 int16 lost = 0;
-                for (int i = 0; i < 4; ++i)
-                    for (int j = 0; j < run * 4; ++j)
-                        lost |= isfinite(vload16(i * 4 + j, tile_out)) == 0;
+                for (int i = 0; i < 2; ++i)
+                    for (int j = 0; j < run * 2; ++j)
+                        lost |= isfinite(vload16(i * 2 + j, tile_out)) == 0;
                 if (any(lost)) {
                     const index_t x_at = x_start + group * x_group + image * x_image;
-                    const index_t row = tile_line * 4, line = tile_column * 4;
+                    const index_t row = tile_line * 2, line = tile_column * 2;
                     for (int i = 0; i < lines_left; ++i)
                         for (int j = 0; j < rows_left; ++j)
                             for (int c = 0; c < columns_left; ++c) {
-                                const int at = (i * 4 + j) * 16 + c;
+                                const int at = (i * 2 + j) * 16 + c;
                                 if (!isfinite(tile_out[at]))
                                     tile_out[at] = sum_of_products(
                                         x_memory, x_at, row + i * 1 - rows_before, line + j * 1 - columns_before, x_rows, x_columns, x_row, x_column, x_channel,
@@ -400,13 +214,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_out
                     const index_t y0_line = y0_tile + i * y0_1;
                     const index_t bias_line = bias_tile;
                     const index_t x0_line = x0_tile + i * x0_1;
-                    float16 sum[4][1];
+                    float16 sum[2][1];
                     #pragma unroll
-                    for (int j = 0; j < 4; ++j)
-                        sum[j][0] = vload16(i * 4 + j, tile_out);
+                    for (int j = 0; j < 2; ++j)
+                        sum[j][0] = vload16(i * 2 + j, tile_out);
                     if (columns_left >= 16) {
                         #pragma unroll
-                        for (int j = 0; j < 4; ++j)
+                        for (int j = 0; j < 2; ++j)
                             if (j < rows_left) {
                                 #pragma unroll
                                 for (int v = 0; v < 1; ++v) {
@@ -420,8 +234,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_out
                                     typedef float16 typeof_y0;
                                     {
 #line 1 "snippet:epilogue"
-y0 = max(y0 + x0, 0);
-#line 425 "kernel"
+y0 += x0;
+#line 239 "kernel"
                                     }
                                     vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                                 }
@@ -429,9 +243,9 @@ y0 = max(y0 + x0, 0);
                         continue;
                     }
                     // At the edges, and where columns do not lie side by side: element by element.
-                    float elements[64];
+                    float elements[32];
                     #pragma unroll
-                    for (int j = 0; j < 4; ++j)
+                    for (int j = 0; j < 2; ++j)
                         #pragma unroll
                         for (int v = 0; v < 1; ++v)
                             vstore16(sum[j][v], j * 1 + v, elements);
@@ -447,8 +261,8 @@ y0 = max(y0 + x0, 0);
                             typedef float16 typeof_y0;
                             {
 #line 1 "snippet:epilogue"
-y0 = max(y0 + x0, 0);
-#line 452 "kernel"
+y0 += x0;
+#line 266 "kernel"
                             }
                             vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                         }
@@ -462,8 +276,8 @@ y0 = max(y0 + x0, 0);
                             typedef float typeof_y0;
                             {
 #line 1 "snippet:epilogue"
-y0 = max(y0 + x0, 0);
-#line 467 "kernel"
+y0 += x0;
+#line 281 "kernel"
                             }
                             y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                         }

@@ -30,8 +30,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_pro
     const int m_element,
     const int m_strip)
 {
-    const index_t group = (index_t)get_group_id(2) / 36;
-    const index_t e = (index_t)get_group_id(2) - group * 36;
+    const index_t group = (index_t)get_group_id(2) / 16;
+    const index_t e = (index_t)get_group_id(2) - group * 16;
     const index_t tiles_first = (index_t)get_group_id(0) * groups_a_part;
     const index_t tiles_last = min(tiles_first + groups_a_part, tile_groups);
     const index_t strip_first = (index_t)get_group_id(1) * strips_a_part;

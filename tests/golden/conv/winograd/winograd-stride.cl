@@ -1,34 +1,4 @@
 typedef int index_t;
-static inline __attribute__((overloadable)) int cp_max(int a, int b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) uint cp_max(uint a, uint b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) long cp_max(long a, long b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) ulong cp_max(ulong a, ulong b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float cp_max(float a, float b)
-{
-    return max(a, b);
-}
-static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
-{
-    return max(a, b);
-}
-#undef max
-#define max(a, b) ({ \
-    __auto_type cp_in_a = (a); \
-    __auto_type cp_in_b = (b); \
-    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
-    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
 // A result as a sum of products, which may be finite where what transforms add up is not.
 __attribute__((noinline)) static float sum_of_products(
@@ -470,8 +440,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                                         typedef float16 typeof_y0;
                                         {
 #line 1 "snippet:epilogue"
-y0 = max(y0 + x0, 0);
-#line 475 "kernel"
+y0 += x0;
+#line 445 "kernel"
                                         }
                                         vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                                     }
@@ -497,8 +467,8 @@ y0 = max(y0 + x0, 0);
                                 typedef float16 typeof_y0;
                                 {
 #line 1 "snippet:epilogue"
-y0 = max(y0 + x0, 0);
-#line 502 "kernel"
+y0 += x0;
+#line 472 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                             }
@@ -512,8 +482,8 @@ y0 = max(y0 + x0, 0);
                                 typedef float typeof_y0;
                                 {
 #line 1 "snippet:epilogue"
-y0 = max(y0 + x0, 0);
-#line 517 "kernel"
+y0 += x0;
+#line 487 "kernel"
                                 }
                                 y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                             }
