@@ -124,6 +124,14 @@ def test_nothing_and_single_numbers(device):
     assert sums(cp.zeros((3, 0))).get().shape == (3, 0)
     assert sums(cp.asarray(np.float32(4))).item() == 4
     assert sums(cp.full((2, 1), 4.0), exclusive=True).get().tolist() == [[0], [0]]
+    greatest = cp.Scan(
+        "y0 = x0;",
+        init="scan_y0 = lowest_scan_y0; scan_y1 = 0;",
+        step="if (y0 > scan_y0) { scan_y0 = y0; scan_y1 = scan_item; }",
+    )
+    for options in ({}, {"reverse": True}, {"axis": 0}):
+        value, at = greatest(cp.asarray(np.float32(4)), **options)
+        assert (value.item(), at.item(), at.shape) == (4, 0, ())
 
 
 def test_a_nan_spoils_only_what_follows(device):

@@ -74,7 +74,7 @@ class Scanned(Folds):
     @property
     def axes(self) -> tuple[int, ...]:
         """The only one."""
-        return (self.axis,)
+        return (self.axis,) if self.shape else ()
 
     @property
     def value(self) -> AnyDType:
@@ -119,7 +119,7 @@ def _lines(what: Scanned, traits: DeviceTraits) -> ScanLines:
     given = what.results, what.inputs, what.scalars, what.partials, plain
     folding = Folding(what.definition, *given, traits)
     used = frozenset().union(*(s.used for s in what.definition.snippets))
-    loops = FoldLoops.of(folding, what.shape, (what.axis,), used, "scan_item", flip=False)
+    loops = FoldLoops.of(folding, what.shape, what.axes, used, "scan_item", flip=False)
     space, across = loops.space, loops.single()
     kept = space.select(False)
     line = next(iter(space.select(True)), loops.single(reduced=True))
