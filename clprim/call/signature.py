@@ -51,6 +51,9 @@ class Calls(Generic[T]):
     def __len__(self) -> int:
         return len(self._known)
 
+    def __reduce__(self) -> Any:
+        return Calls, ()  # they are of this process: a copy plans its own
+
     def look_up(
         self,
         device: Device,

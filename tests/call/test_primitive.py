@@ -1,6 +1,8 @@
 """What a request says of its results is what a call gives; only `run` binds kernels."""
 
 import ast
+import copy
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +101,25 @@ def test_requests_compare_by_what_they_say(device):
     made = [request_of(double, cp.current_device(), (cp.zeros((2, 3)),)) for _ in range(2)]
     assert made[0] == made[1] and hash(made[0]) == hash(made[1])
     assert made[0] != Request(made[0].operands, options=(2, 3))
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda op: pickle.loads(pickle.dumps(op))])
+def test_operators_are_copied_after_calls(device, way):
+    total = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
+    x = cp.asarray(np.float32([1, 2, 6]))
+    for op, expected in (
+        (cp.Pointwise("y0 = x0 * 2;"), [2, 4, 12]),
+        (cp.Reduction("y0 = x0;", **total), 9),
+        (cp.Scan("y0 = x0;", init="scan_y0 = 0;", step="scan_y0 += y0;"), [1, 3, 9]),
+        (
+            cp.Grouped(
+                "y0 = x0;", **total, finalize="group_y0 = reduce_y0;", each="y0 = x0 - group_y0;"
+            ),
+            [-8, -7, -3],
+        ),
+    ):
+        assert op(x).get().tolist() == expected
+        assert way(op)(x).get().tolist() == expected
 
 
 def test_one_place_looks_up_and_binds():
