@@ -19,7 +19,7 @@ Axes = Sequence[int] | None
 
 
 def _wide(a: Any) -> Any:
-    whole = getattr(getattr(a, "dtype", None), "kind", "") in "biu"
+    whole = getattr(getattr(a, "dtype", None), "kind", "?") in "biu"
     return a.astype(np.float64) if whole and current_device().traits.fp64 else a
 
 

@@ -164,7 +164,7 @@ def contract(
         scaled: bool | None = bool(beta)
     except (TypeError, ValueError):  # several numbers, which are refused below
         scaled = None
-    if (scaled or numbers) and getattr(getattr(x, "dtype", None), "kind", "") in "iu":
+    if (scaled or numbers) and getattr(getattr(x, "dtype", None), "kind", "?") in "iu":
         labels = ("beta", *(f"w{n} of the epilogue" for n in range(len(numbers))))
         pairs = zip(labels, scalars, strict=True)
         scalars = tuple(_whole(primitive.what, label, n, x.dtype) for label, n in pairs)

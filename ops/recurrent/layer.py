@@ -16,6 +16,7 @@ from clprim.ops.recurrent.cells import ACTIVATIONS, Cell, Function
 from clprim.ops.recurrent.layers import Walk, Weights, run_line
 from clprim.ops.registry import operator
 from clprim.ops.shared.checks import check_floating, check_shape, real
+from clprim.plan.strides import elements_of
 
 _USUAL = {"lstm": ("sigmoid", "tanh", "tanh"), "gru": ("sigmoid", "tanh"), "rnn": ("tanh",)}
 _GATES = {"lstm": "ifgo", "gru": "rzn", "rnn": "n"}
@@ -139,8 +140,8 @@ def _cell(what: str, kind: str, gates: Any, activations: Any, clip: Any) -> Cell
         raise DefinitionError(
             f"{what}: gates={quoted(gates)}: expected the letters of {_GATES[kind]!r}"
         )
-    told = _USUAL[kind] if activations is None else activations
-    if len(told) != len(_USUAL[kind]):
+    told = _USUAL[kind] if activations is None else elements_of(activations)
+    if told is None or len(told) != len(_USUAL[kind]):
         raise DefinitionError(
             f"{what}: activations={quoted(activations)}: expected {len(_USUAL[kind])}"
         )
@@ -149,7 +150,7 @@ def _cell(what: str, kind: str, gates: Any, activations: Any, clip: Any) -> Cell
 
 
 def _function(what: str, told: Any) -> Function:
-    name, *numbers = (told,) if isinstance(told, str) else told
+    name, *numbers = (told,) if isinstance(told, str) else elements_of(told) or ("",)
     text, usual, rest = ACTIVATIONS.get(str(name).lower(), ("", (), ()))
     if not text or len(numbers) > len(usual):
         raise DefinitionError(f"{what}: the activation {quoted(told)} is unknown")

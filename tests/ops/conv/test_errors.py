@@ -154,6 +154,7 @@ CALLS = [
     (ShapeError, "several elements", lambda c: c.conv(out=broadcast_to(c.out[:, :1], Y))),
     (DTypeError, "a number for beta, got '1'", lambda c: c.conv(beta="1")),
     (DTypeError, "a number for beta, got None", lambda c: c.conv(beta=None)),
+    (DTypeError, "x, got int", lambda c: c.conv(3, beta=1)),
     (ShapeError, "beta=1 needs out=", lambda c: c.conv(out=None, beta=1)),
     # algorithm=
     (DefinitionError, "'fastest'", lambda c: c.conv(algorithm="fastest")),
@@ -261,6 +262,9 @@ def test_a_wrong_call_is_refused_after_a_right_one(c):
 
 TRANSPOSED = [
     (ShapeError, r"\(8, 9\)", lambda c: ops.conv_transpose2d(c.x[0, 0], c.w)),
+    (ShapeError, r"x.*\(9,\)", lambda c: ops.conv_transpose2d(c.x[0, 0, 0], c.w)),
+    (ShapeError, r"w.*\(3, 3\)", lambda c: ops.conv_transpose2d(c.x[:, :3], c.w[0, 0])),
+    (DTypeError, "x, got int", lambda c: ops.conv_transpose2d(3, c.w, out=c.x, beta=1)),
     (ShapeError, r"\(2, 6, 8, 9\).*\(12, 6, 3, 3\)", lambda c: ops.conv_transpose2d(c.x, c.w)),
     (ShapeError, "groups", lambda c: ops.conv_transpose2d(c.grad, c.w, groups=5)),
     (ShapeError, "groups", lambda c: ops.conv_transpose2d(c.grad, c.w, groups=0)),

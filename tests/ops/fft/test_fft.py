@@ -124,6 +124,7 @@ def test_what_a_trace_keeps_is_no_part_of_it(device):
         (lambda f, x: f.fft(x, norm="both"), "DefinitionError", "norm='both'"),
         (lambda f, x: f.rfft(x.astype(np.complex64)), "DTypeError", "expected real"),
         (lambda f, x: f.fft([1.0]), "DTypeError", "device array"),
+        (lambda f, x: cp.fft.fft(3), "DTypeError", "device array"),
         (lambda f, x: f.fft(x[0, 0]), "ShapeError", "no dimensions"),
         (lambda f, x: f.fftn(x, dim=(0, 0)), "ShapeError", "twice"),
         (lambda f, x: f.fftn(x, s=(4,), dim=(0, 1)), "ShapeError", "as many"),

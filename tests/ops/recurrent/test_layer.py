@@ -135,6 +135,8 @@ def test_activations_are_the_operators(device, name):
         ({"gates": "ifg"}, "DefinitionError", "letters of 'ifgo'"),
         ({"activations": ["tanh"]}, "DefinitionError", "expected 3"),
         ({"activations": ["tanh", "tanh", "twice"]}, "DefinitionError", "'twice' is unknown"),
+        ({"activations": ["tanh", "tanh", 2]}, "DefinitionError", "activation 2 is unknown"),
+        ({"activations": 3}, "DefinitionError", "activations=3: expected 3"),
         ({"bias_ih": "x"}, "DTypeError", "bias_ih"),
         ({"lengths": "x"}, "ShapeError", "lengths"),
         ({"cell": "gru"}, "ShapeError", r"weight_ih has shape \(24, 4\), expected \(18, 4\)"),
