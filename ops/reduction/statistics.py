@@ -150,7 +150,7 @@ def cov(
         aweights: (N,): what each of them weighs.
 
     Returns:
-        (V, V), or for a line an array of no dimensions.
+        (V, V), or for one variable an array of no dimensions.
     """
     dtype = check_floating("cov", "x", x)
     product, count = _covariances("cov", x, correction, fweights, aweights)
@@ -189,7 +189,7 @@ def _covariances(
         centred = kernel("y0 = x0 - x1;", what, wide)(rows, average)
         product = matmul(centred, centred, transpose_b=True)
         count = full((), rows.shape[1] - correction, wide)
-    return product.reshape(product.shape if x.ndim == 2 else ()), count
+    return product.reshape(() if rows.shape[0] == 1 else product.shape), count
 
 
 def _weights(what: str, label: str, array: Any, kinds: str, rows: Array, dtype: AnyDType) -> Array:

@@ -215,7 +215,7 @@ def meshgrid(*arrays: Any, indexing: str = "ij") -> tuple[Array, ...]:
     """Returns coordinates of a grid: each array along a dimension of its own, as views.
 
     Args:
-        arrays: One-dimensional arrays.
+        arrays: One-dimensional arrays, or numbers as arrays of no dimensions.
         indexing: ``"ij"``: the first array walks along the first dimension; ``"xy"``: the first
             two change places.
 
@@ -230,8 +230,9 @@ def meshgrid(*arrays: Any, indexing: str = "ij") -> tuple[Array, ...]:
     given = [*arrays[0]] if len(arrays) == 1 and isinstance(arrays[0], Sequence) else [*arrays]
     for n, a in enumerate(given):
         dtype_of(what, f"array {n}", a)
-        if a.ndim != 1:
+        if a.ndim > 1:
             raise ShapeError(f"{what}: array {n} has shape {a.shape}, expected one dimension")
+        given[n] = a.reshape(a.size)  # a number is a line of one
     if indexing not in ("ij", "xy"):
         raise ShapeError(f"{what}: indexing={quoted(indexing)} is unknown; expected 'ij' or 'xy'")
     places = [*range(len(given))]

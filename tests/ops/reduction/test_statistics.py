@@ -69,6 +69,10 @@ def test_covariances(device):
     close(ops.cov(d[0], correction=0), torch.cov(t[0], correction=0))
     close(ops.corrcoef(d), torch.corrcoef(t))
     close(ops.corrcoef(d[0]), torch.corrcoef(t[0]))
+    for found, expected in ((ops.cov(d[:1]), torch.cov(t[:1])), (ops.cov(d[:0]), torch.cov(t[:0]))):
+        assert found.shape == expected.shape
+        close(found, expected)
+    assert ops.corrcoef(d[:1]).shape == ()
     with pytest.raises(cp.DTypeError, match="fweights is float32, expected integers"):
         ops.cov(d, fweights=d[0])
     with pytest.raises(cp.ShapeError, match=r"aweights has shape \(3,\)"):

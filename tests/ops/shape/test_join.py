@@ -90,6 +90,9 @@ def test_meshgrid(device):
             strict=True,
         ):
             equal(found, expected)
+    number = ops.meshgrid(x[::2], cp.asarray(np.float32(7)), indexing="xy")
+    for found, expected in zip(number, np.meshgrid(a[::2], np.float32(7)), strict=True):
+        equal(found, expected)
 
 
 # --- repetition and turns -------------------------------------------------------------------------
