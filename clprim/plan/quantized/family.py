@@ -25,7 +25,7 @@ from clprim.plan.quantized.problem import CodedProduct
 from clprim.plan.strategy import Example, Family, Strategy
 from clprim.traits import DeviceTraits
 
-# Rows up to which a weight is decoded in registers alone.
+# Rows up to which a weight is decoded in registers alone, at least.
 FEW = 8
 # Rows beside which it costs less to sum up codes as they are than to scale each of them.
 FOLDED = 2
@@ -102,13 +102,18 @@ class CodedCode(ContractionCode):
         return sorted({*self.widths, 8, self.width} if self.width > 1 else {*self.widths})
 
 
-def _is_few(what: CodedProduct, _: DeviceTraits) -> bool:
-    return math.prod(what.lanes) <= FEW
+def _few(traits: DeviceTraits) -> int:
+    """Rows up to which a weight is decoded in registers alone: as many as these hold sums of."""
+    return 2 * FEW if traits.is_cpu and traits.sums >= 2 * FEW else FEW
+
+
+def _is_few(what: CodedProduct, traits: DeviceTraits) -> bool:
+    return math.prod(what.lanes) <= _few(traits)
 
 
 def _rows_tile(what: CodedProduct, traits: DeviceTraits) -> RowsTile:
     """As many rows as there are, up to a power of two."""
-    rows = 1 << (min(math.prod(what.lanes), FEW) - 1).bit_length()
+    rows = 1 << (min(math.prod(what.lanes), _few(traits)) - 1).bit_length()
     if not traits.is_cpu:
         return RowsTile(rows, 1, max(1, min(ITEMS, traits.max_work_group_size // OUTPUTS)))
     width = lanes_of(4, traits)
@@ -131,8 +136,9 @@ def _plan_rows(what: CodedProduct, traits: DeviceTraits, tile: RowsTile) -> Plan
     folded = traits.is_cpu and not what.coding.number and math.prod(what.lanes) <= FOLDED
     folded = folded and what.depth // what.coding.group <= MOST_GROUPS
     items = 1 if traits.is_cpu else OUTPUTS
-    # A model's weights come from memory, however few. Codes of whole bytes need no help for that.
-    streamed = traits.prefetch and what.coding.parts > 1
+    # A model's weights come from memory, however few. Codes of whole bytes need no help for that
+    # where little is done with them.
+    streamed = traits.prefetch and (what.coding.parts > 1 or tile.rows > FOLDED)
     return _plan(
         what,
         traits,
@@ -151,7 +157,9 @@ def _plan_panels(what: CodedProduct, traits: DeviceTraits, tile: PanelTile) -> P
     shape = Shape(tile.rows, tile.vectors, lanes_of(4, traits))
     tiles = MANY // tile.rows
     rows = tiles * tile.rows
-    return _plan(what, traits, shape, "quantized/panels", rows, most_tiles=tiles, depth=tile.steps)
+    ahead = AHEAD if traits.prefetch else 0
+    options = {"most_tiles": tiles, "depth": tile.steps, "ahead": ahead}
+    return _plan(what, traits, shape, "quantized/panels", rows, **options)
 
 
 def _plan(
@@ -244,7 +252,7 @@ def _examples_rows() -> Iterator[Example[CodedProduct]]:
 
 def _examples_panels() -> Iterator[Example[CodedProduct]]:
     minima = Coding(4, (*_SCALED.fields, Field("offset", "half", 32)))
-    yield Example("", dense_coded(40, 96, 640, minima), CPU)
+    yield Example("", dense_coded(40, 96, 640, minima), replace(CPU, prefetch=True))
     number = Coding(16, (), number="bfloat16")
     yield Example("half", dense_coded(9, 64, 64, number, dtype=np.float16), CPU)
 

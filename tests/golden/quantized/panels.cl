@@ -7,6 +7,15 @@
 //     +---------------+---            +---------+
 typedef int index_t;
 
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define prefetch_line(address) __builtin_prefetch(address)
+#endif
+#endif
+#ifndef prefetch_line
+#define prefetch_line(address)
+#endif
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
     __global const float *x_memory,
     __global const uchar *w_memory,
@@ -79,6 +88,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                 const int u = (k + at) % 32 / 32;
                 __global const uchar *block = w_memory + w_start + (number * blocks + b) * 640;
                 __global const uchar *unit = block + 0 + u * 640;
+                for (int place = 0; place < 640; place += 64)
+                    prefetch_line(unit + 4096 + place);
                 for (int group_of = 0; group_of < 1; ++group_of) {
                     float16 scale[2];
                     float16 offset[2];

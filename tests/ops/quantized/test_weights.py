@@ -1,6 +1,7 @@
 """Weights of few bits: formats against frozen vectors and `gguf`, products against float64."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -152,12 +153,13 @@ def test_other_devices_plans(traits, name, some):
         close(ops.linear(cp.asarray(x), q).get(), x, matrix)
 
 
-@pytest.mark.parametrize("rows", [1, 8, 9, 200])
+@pytest.mark.parametrize("rows", [1, 8, 9, 16, 17, 200])
 def test_who_is_chosen_follows_from_the_rows(rows):
     problem = dense_coded(rows, 64, 64, BLOCKS["q4_0"].coding)
-    few = CODED.plan(problem, GPU).choice.strategy
-    assert few == "quantized/rows"
-    assert CODED.plan(problem, CPU).choice.strategy == (few if rows < 9 else "quantized/panels")
+    assert CODED.plan(problem, GPU).choice.strategy == "quantized/rows"
+    for traits, most in ((CPU, 16), (replace(CPU, vector_bytes=32), 8)):
+        expected = "quantized/rows" if rows <= most else "quantized/panels"
+        assert CODED.plan(problem, traits).choice.strategy == expected
 
 
 @pytest.mark.parametrize("algorithm", ["quantized/rows", "quantized/panels"])
