@@ -100,7 +100,7 @@ def new_processes(args: Options) -> list[tuple[str, list[str], list[list[str]]]]
     runs = _QUICK_PROCESSES if args.quick else _PROCESSES
     imports = [probe("import")["call"] for _ in range(1 + runs)][1:]
     timed, listings = {"import clprim": imports}, []
-    for kind in ("pointwise", "reduction"):
+    for kind in ("pointwise", "reduction")[args.quick :]:
         cold, *warm = cold_and_warm(kind, warm=runs)
         listings += [answer["listing"] for answer in warm]
         timed[f"first {kind} call, warm disk cache"] = [answer["call"] for answer in warm]

@@ -65,7 +65,7 @@ def test_what_dies_hangs_and_is_refused_is_told_apart(device, monkeypatch):
     names = "good deadly_to_build deadly endless".split()
     wide = _build("wide", items=1 << 20)
     some = [*map(_build, names), _build("wrong", "a[0] = b;"), wide, _build("last")]
-    found = run_all(device, some, 1, bound=8)
+    found = run_all(device, some, 1, bound=5)
     assert {outcome: [build.name for build, _ in of] for outcome, of in found.items()} == {
         RAN: ["good", "last"],
         BUILT: ["wide"],

@@ -82,6 +82,7 @@ def _calls():
     yield lambda: ops.inverted_residual(x, *block, padding=1)
 
 
+@pytest.mark.usefixtures("unoptimised")
 def test_results_are_known_without_a_device(device, asked):
     kinds = set()
     for call in _calls():

@@ -72,7 +72,7 @@ def test_what_ends_the_process_or_hangs_is_named_and_the_rest_is_run(device, mon
     text = doctor_checks._CHILD.replace("main({task!r})", stand_in + "main({task!r})")
     monkeypatch.setattr(doctor_checks, "_CHILD", text)
     wanted = [Check("map", str(n), lambda: None) for n in range(3)]
-    seconds = 300 if "abort" in does else 15
+    seconds = 300 if "abort" in does else 10
     monkeypatch.setattr(doctor_checks, "_GRACE", 0)
     found = list(examined(device, wanted, quick=False, seconds=seconds))
     assert [f.right for f in found][:2] == [True, False]

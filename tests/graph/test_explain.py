@@ -9,15 +9,8 @@ from support import equal, numbers
 import clprim as cp
 from clprim import ops
 from clprim.errors import ClprimError
-from clprim.graph import explain
-from clprim.runtime.ceilings import Measurement
 
-pytestmark = pytest.mark.usefixtures("device")
-
-
-@pytest.fixture(autouse=True)
-def peaks(monkeypatch):
-    monkeypatch.setattr(explain, "ceilings_of", lambda device: Measurement(8e9, 8e9, 1e11))
+pytestmark = pytest.mark.usefixtures("device", "peaks")
 
 
 def array(*shape, seed=0):

@@ -286,7 +286,7 @@ def test_waits_are_for_what_is_read_and_for_memory_that_is_written_again():
     assert waits == [(), (0,), (0,), (1, 2), (3,), (), (4,)]
 
 
-def test_explain_says_phases_tiles_and_waits(device):
+def test_explain_says_phases_tiles_and_waits(device, peaks):
     given = data(0)
     f = cp.jit(lambda *g: MIX(ops.softmax(ops.matmul(g[0], g[1]), dim=1), g[2]), launches="one")
     text = f.explain(*given)
@@ -370,8 +370,8 @@ def begun(device, launches=20, before=(), graphs=3, **environment):
 def test_one_core_and_one_thread_hang_nowhere(device, how):
     if "POCL_MAX_PTHREAD_COUNT" in how and "Portable" not in device.platform:
         pytest.skip("the setting is PoCL's")
-    said, _ = begun(device, **how).communicate(timeout=300)
-    assert said.split() == ["begun", "right"] * 3
+    said, _ = begun(device, launches=60, graphs=1, **how).communicate(timeout=300)
+    assert said.split() == ["begun", "right"]
 
 
 def test_busy_processes_beside(device):
@@ -527,7 +527,7 @@ def test_phases_stand_below_their_launch_in_profiles(device):
     assert lines[2].startswith("phases ") and lines[3].strip().split()[0] in event.phases
 
 
-def test_prefixes_say_what_phases_take(device):
+def test_prefixes_say_what_phases_take(device, peaks):
     given = data(0)
     f = cp.jit(lambda *g: MIX(ops.softmax(ops.matmul(g[0], g[1]), dim=1), g[2]), launches="one")
     wanted = f(*given).get().tobytes()

@@ -8,11 +8,11 @@ import time
 
 import numpy as np
 import pytest
-from support import equal
+from support import answers_in, equal
 
 import clprim as cp
 from clprim import ops
-from clprim.runtime import probe, program
+from clprim.runtime import program
 from clprim.runtime.stats import stats
 
 WORK = """
@@ -35,10 +35,8 @@ def started(device, folder, strings):
 
 @pytest.mark.alone
 @pytest.mark.skipif(os.name != "posix", reason="the signal is POSIX's")
-def test_processes_share_an_empty_cache_and_one_is_killed(device, tmp_path, monkeypatch):
-    monkeypatch.setenv("CLPRIM_CACHE_DIR", str(tmp_path))
-    probe.abilities.cache_clear()
-    probe.abilities(device.cl)  # or each process asks the compiler a dozen things first
+def test_processes_share_an_empty_cache_and_one_is_killed(device, tmp_path):
+    answers_in(tmp_path, device)
     children = [started(device, tmp_path, 3) for _ in range(4)]
     children[0].stdout.readline()
     children[0].send_signal(signal.SIGKILL)

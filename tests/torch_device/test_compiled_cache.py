@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from support import answers_in
 
 torch = pytest.importorskip("torch")
 
@@ -63,6 +64,7 @@ print(json.dumps([found, cp.stats().builds, counters["aot_autograd"]]))
 
 
 def test_a_second_process_compiles_nothing(device, tmp_path):
+    answers_in(tmp_path, device)
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.format(device=device.index))
     folders = {"CLPRIM_CACHE_DIR": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "t")}
