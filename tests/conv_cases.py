@@ -7,9 +7,10 @@ import os
 import random
 from dataclasses import dataclass, field
 
+import conv_reference as reference
 import numpy as np
 from conv_reference import four, out_shape
-from support import numbers
+from support import numbers, wide
 
 import clprim as cp
 from clprim import ops
@@ -114,6 +115,28 @@ def make_case(
     options = {"stride": stride, "padding": pads, "dilation": dilation, "groups": groups}
     shapes = (batch, c, height, width), (k, c // groups, *kernel)
     return Case(*shapes, options, memory_format, strategy)
+
+
+def check_case(case, algorithm, dtype, *, formats=(), gradients=False):
+    """Compares every element of a case's result, or of its gradients, with NumPy's."""
+    x, w, bias = case.operands(dtype)
+    how = {**case.options, "algorithm": algorithm}
+    ours, weights = formats or (case.memory_format, "contiguous")
+    a, b = upload(x, ours), upload(w, weights)
+    if gradients:
+        grad = numbers(case.y_shape, dtype, seed=7)
+        g = upload(grad, ours)
+        found = [ops.conv2d_input(x.shape, b, g, **how), ops.conv2d_weight(a, w.shape, g, **how)]
+        expected = [
+            reference.conv2d_input(x.shape, w, grad, **case.options),
+            reference.conv2d_weight(x, w.shape, grad, **case.options),
+        ]
+    else:
+        found = [ops.conv2d(a, b, cp.asarray(bias), **how)]
+        expected = [reference.conv2d(x, w, bias, **case.options)]
+    for one, right in zip(found, expected, strict=True):
+        assert one.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(wide(one.get()), wide(right.astype(dtype)), err_msg=str(case))
 
 
 def covering(factors, strength, seed=0):

@@ -16,6 +16,7 @@ from clprim.plan.conv.lowering import forward
 from clprim.plan.depthwise.family import GRADIENTS, PLANES
 from clprim.plan.depthwise.problem import Depthwise, depthwise_of
 from clprim.plan.depthwise.weight.code import gradient_of
+from clprim.plan.kernel import Choice
 from clprim.plan.pointwise.family import POINTWISE
 from clprim.plan.pointwise.planner import Mapped
 from clprim.plan.product.dense import dense_product
@@ -195,3 +196,12 @@ def plan_depthwise(what, traits, name="", tile=()):
         return strategy.tuned(what, traits, tile) or strategy.planned(what, traits)
     able = (s.decide(what, traits, preferred=True) for s in strategies)
     return next(filter(None, able)).plan()
+
+
+def timed(record):
+    """The times of a record by choice."""
+    found = {}
+    for name, time in record["times"].items():
+        strategy, *numbers = name.split()
+        found[Choice(strategy, tuple(map(int, numbers)))] = time
+    return found

@@ -5,9 +5,12 @@ import re
 
 import ml_dtypes
 import numpy as np
+import pyopencl as cl
+import pyopencl.array as cl_array
 import pytest
 
 import clprim as cp
+from clprim.errors import ClprimError
 from clprim.runtime import probe
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -178,6 +181,47 @@ class Guard:
 
     def check_untouched(self):
         np.testing.assert_array_equal(wide(self.whole.get()), wide(self.host))
+
+
+class Given:
+    """Arrays that wrong calls are made with; `check` tells whether any was written to."""
+
+    def __init__(self, device, **hosts):
+        self.device, self.hosts = device, hosts
+        for name, host in hosts.items():
+            setattr(self, name, cp.asarray(host))
+
+    def foreign(self, name):
+        self.context = cl.Context([self.device.cl])  # some drivers want it kept alive
+        return cl_array.to_device(cl.CommandQueue(self.context), self.hosts[name])
+
+    def complex(self, name):
+        return cl_array.to_device(self.device.queue, self.hosts[name].astype(np.complex64))
+
+    def check(self):
+        for name, host in self.hosts.items():
+            equal(getattr(self, name), host)
+
+    def refused(self, error, problem, call, named=""):
+        for _ in range(2):  # the second time as well
+            with pytest.raises(error, match=problem) as caught:
+                call(self)
+            assert isinstance(caught.value, ClprimError) and named in str(caught.value)
+        self.check()
+
+
+def clock_of(factors):
+    """A clock that gives each tile a time; a list of them is one a round."""
+
+    def clock(device, calls, rounds, stop):
+        found = {}
+        for choice in calls:
+            times = factors.get(str(choice), 1.0)
+            times = times if isinstance(times, list) else [times]
+            found[choice] = [times[n % len(times)] for n in range(rounds)]
+        return found
+
+    return clock
 
 
 def subsets(ndim):

@@ -5,6 +5,7 @@ import statistics
 
 import numpy as np
 import pytest
+from support import clock_of
 
 import clprim as cp
 from bench import tune
@@ -38,20 +39,6 @@ def windows():
 def case():
     (found,) = record([Gemm(48, 32, 40)])
     return found
-
-
-def clock_of(factors):
-    """A clock that gives each tile a time; a list of them is one a round."""
-
-    def clock(device, calls, rounds, stop):
-        found = {}
-        for choice in calls:
-            times = factors.get(str(choice), 1.0)
-            times = times if isinstance(times, list) else [times]
-            found[choice] = [times[n % len(times)] for n in range(rounds)]
-        return found
-
-    return clock
 
 
 def choices(case):

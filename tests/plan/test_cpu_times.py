@@ -10,8 +10,8 @@ import statistics
 from pathlib import Path
 
 import numpy as np
+from planning import timed
 
-from clprim.plan.kernel import Choice
 from clprim.plan.product.family import PRODUCTS
 from clprim.plan.product.problem import Contraction, Gathered, Output, Packed
 from clprim.traits import DeviceTraits
@@ -37,15 +37,6 @@ def problem(record):
         y=Output("y0", _FLOAT, 0, y[0], y[1], tuple(y[2])),
         kept=record["kept"],
     )
-
-
-def timed(record):
-    """The times of a record by choice."""
-    found = {}
-    for name, time in record["times"].items():
-        strategy, *numbers = name.split()
-        found[Choice(strategy, tuple(map(int, numbers)))] = time
-    return found
 
 
 def test_little_is_lost():

@@ -10,11 +10,11 @@ import statistics
 from pathlib import Path
 
 import pytest
+from planning import timed
 
 from clprim.plan.conv.dense import dense_convolution, dense_depthwise
 from clprim.plan.conv.family import CONVOLUTIONS, WINDOWS
 from clprim.plan.conv.lowering import contractions
-from clprim.plan.kernel import Choice
 from clprim.plan.product.dense import dense_product
 from clprim.plan.product.family import PRODUCTS
 from clprim.traits import DeviceTraits
@@ -38,15 +38,6 @@ def problem(what, family):
     )
     (found,) = contractions(dataclasses.replace(layer, error=5e-6))
     return WINDOWS if family == "windows" else PRODUCTS, found
-
-
-def timed(record):
-    """The times of a record by choice."""
-    found = {}
-    for name, time in record["times"].items():
-        strategy, *numbers = name.split()
-        found[Choice(strategy, tuple(map(int, numbers)))] = time
-    return found
 
 
 def losses(kind):

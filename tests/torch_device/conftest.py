@@ -13,6 +13,15 @@ def strict():
     ct.fallback("warn")
 
 
+@pytest.fixture(scope="module")
+def operators():
+    """PyTorch's samples of operators in float32, by name."""
+    import torch
+    from torch_conformance import operators
+
+    return dict(operators(torch.float32))
+
+
 @pytest.fixture
 def compiles(strict):
     """Nothing runs on the CPU, `torch.compile` knows nothing yet, random numbers are known."""

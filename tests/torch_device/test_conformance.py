@@ -28,13 +28,6 @@ renorm digamma special.zeta erfinv special.i1e frexp linspace eye
 """.split()
 
 
-@pytest.fixture(scope="module")
-def operators():
-    from torch_conformance import operators
-
-    return dict(operators(torch.float32))
-
-
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("name", NAMES)
 def test_samples_agree(name, operators):

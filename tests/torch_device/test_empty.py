@@ -111,13 +111,6 @@ nonzero roll scatter_reduce.mean softmax sort stack std sum where
 """.split()
 
 
-@pytest.fixture(scope="module")
-def operators():
-    from torch_conformance import operators
-
-    return dict(operators(torch.float32))
-
-
 def _without(arguments, last):
     """The arguments with nothing along the first tensor's first or last dimension."""
     from torch.utils._pytree import tree_map

@@ -41,13 +41,6 @@ nn.functional.softplus nn.functional.softshrink
 pytestmark = pytest.mark.alone
 
 
-@pytest.fixture(scope="module")
-def operators():
-    from torch_conformance import operators
-
-    return dict(operators(torch.float32))
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_results_lie_as_meta_functions_promise(name, operators):
     from torch_strides import differences, nothing_launched

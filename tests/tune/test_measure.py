@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support import clock_of
 
 import clprim as cp
 from clprim import ops
@@ -27,20 +28,6 @@ def windows():
     x = cp.zeros((2, 64, 14, 14), memory_format="channels_last")
     w = ops.pack_weight(cp.zeros((64, 64, 3, 3)))
     return record(lambda: ops.conv2d(x, w, padding=1))[0]
-
-
-def clock_of(factors):
-    """A clock that gives each tile a time; a list of them is one a round."""
-
-    def clock(device, calls, rounds, stop):
-        found = {}
-        for choice in calls:
-            times = factors.get(str(choice), 1.0)
-            times = times if isinstance(times, list) else [times]
-            found[choice] = [times[n % len(times)] for n in range(rounds)]
-        return found
-
-    return clock
 
 
 def choices(case):

@@ -8,8 +8,8 @@ import dataclasses
 import conv_reference as reference
 import numpy as np
 import pytest
-from conv_cases import FORMATS, LAYERS, PAIRS, make_case, upload
-from support import BFLOAT16, Guard, equal, numbers, same_bits, wide
+from conv_cases import FORMATS, LAYERS, PAIRS, check_case, make_case, upload
+from support import BFLOAT16, Guard, equal, numbers, same_bits
 
 import clprim as cp
 from clprim import ops
@@ -25,25 +25,7 @@ as_written = pytest.mark.usefixtures("unoptimised")
 
 
 def check(case, dtype=np.float16, formats=(), gradients=False):
-    """Compares a case's result, or its gradients, with NumPy's."""
-    x, w, bias = case.operands(dtype)
-    how = {**case.options, **HOW}
-    ours, weights = formats or (case.memory_format, "contiguous")
-    a, b = upload(x, ours), upload(w, weights)
-    if gradients:
-        grad = numbers(case.y_shape, dtype, seed=7)
-        g = upload(grad, ours)
-        found = [ops.conv2d_input(x.shape, b, g, **how), ops.conv2d_weight(a, w.shape, g, **how)]
-        expected = [
-            reference.conv2d_input(x.shape, w, grad, **case.options),
-            reference.conv2d_weight(x, w.shape, grad, **case.options),
-        ]
-    else:
-        found = [ops.conv2d(a, b, cp.asarray(bias), **how)]
-        expected = [reference.conv2d(x, w, bias, **case.options)]
-    for one, right in zip(found, expected, strict=True):
-        assert one.dtype == np.dtype(dtype)
-        np.testing.assert_array_equal(wide(one.get()), wide(right.astype(dtype)), err_msg=str(case))
+    check_case(case, "matrix", dtype, formats=formats, gradients=gradients)
 
 
 def image(x_shape, w_shape, **options):

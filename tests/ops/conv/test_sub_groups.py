@@ -7,7 +7,7 @@ through local memory on every other device.
 import conv_reference as reference
 import numpy as np
 import pytest
-from conv_cases import FORMATS, LAYERS, PAIRS, THREES, make_case, upload
+from conv_cases import FORMATS, LAYERS, PAIRS, THREES, check_case, make_case, upload
 from lanes import of_size, through_local_memory
 from support import BFLOAT16, Guard, equal, numbers, wide
 
@@ -24,25 +24,7 @@ HOW = {"algorithm": "sub_groups"}
 
 
 def check(row, *, gradients=False, dtype=np.float32):
-    """Compares every element of one case, or of its gradients."""
-    case = make_case(**row)
-    x, w, bias = case.operands(dtype)
-    how = {**case.options, **HOW}
-    a, b = upload(x, case.memory_format), cp.asarray(w)
-    if gradients:
-        grad = numbers(case.y_shape, dtype, seed=7)
-        g = upload(grad, case.memory_format)
-        found = [ops.conv2d_input(x.shape, b, g, **how), ops.conv2d_weight(a, w.shape, g, **how)]
-        expected = [
-            reference.conv2d_input(x.shape, w, grad, **case.options),
-            reference.conv2d_weight(x, w.shape, grad, **case.options),
-        ]
-    else:
-        found = [ops.conv2d(a, b, cp.asarray(bias), **how)]
-        expected = [reference.conv2d(x, w, bias, **case.options)]
-    for one, right in zip(found, expected, strict=True):
-        assert one.dtype == np.dtype(dtype)
-        np.testing.assert_array_equal(wide(one.get()), wide(right.astype(dtype)), err_msg=str(case))
+    check_case(make_case(**row), "sub_groups", dtype, gradients=gradients)
 
 
 # Every pair of factors by sub-groups of one size; gradients of a quarter by those of the other.

@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 from conv_cases import FORMATS, upload
 from support import BFLOAT16, Guard, near_infinity, numbers, same_bits, wide
-from winograd_cases import EXACT, check_exact, kernels_of, run
+from winograd_cases import (
+    EXACT,
+    check_bits,
+    check_exact,
+    check_gradients,
+    check_pixels,
+    check_store,
+    check_views,
+    kernels_of,
+    run,
+)
 
 import clprim as cp
 from clprim import ops
@@ -170,78 +180,29 @@ def test_errors_of_a_blur_are_below_the_tightest_limit(device, kernel):
 @pytest.mark.parametrize("memory_format", FORMATS)
 @pytest.mark.parametrize("stride", [1, 2])
 def test_what_runs_at_the_store(device, memory_format, stride):
-    x, w, bias = whole((2, 20, 6, 17)), 4 * whole((24, 20, 3, 3), 1), whole((24,), 2)
-    sums = reference.conv2d(x, w, bias, padding=1, stride=stride)
-    other, old = whole(sums.shape, 3), whole(sums.shape, 4)
-    expected = np.maximum(sums + other, 0) + 2 * old
-    out = upload(old, memory_format)
-    with cp.options(convolution_error=EXACT):
-        found = run(
-            upload(x, memory_format),
-            ops.pack_weight(upload(w)),
-            upload(bias),
-            padding=1,
-            stride=stride,
-            epilogue="y0 = max(y0 + x0, 0);",
-            epilogue_args=(upload(other, memory_format),),
-            out=out,
-            beta=2,
-        )
-    assert found is out
-    np.testing.assert_array_equal(out.get(), expected)
+    check_store(memory_format, stride)
 
 
 @pytest.mark.parametrize("mode", ["CRD", "DCR"])
 @pytest.mark.parametrize("memory_format", FORMATS)
 @pytest.mark.parametrize("stride", [1, 2])
 def test_outputs_that_become_pixels_have_the_same_bits(device, memory_format, mode, stride):
-    rng = np.random.default_rng(5)
-    x = upload(rng.standard_normal((1, 20, 9, 14)).astype(np.float32), memory_format)
-    w = upload(rng.standard_normal((36, 20, 3, 3)).astype(np.float32))
-    bias = upload(rng.standard_normal(36).astype(np.float32))
-    options = {"padding": 1, "stride": stride}
-    plain = ops.depth_to_space(run(x, w, bias, **options), 3, mode)
-    assert same_bits(run(x, w, bias, **options, depth_to_space=3, mode=mode), plain)
+    check_pixels(memory_format, mode, stride)
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_views_and_results_of_another_format(device, memory_format):
-    x, w = whole((2, 20, 12, 40)), 4 * whole((24, 20, 3, 3), 1)
-    view = (slice(None), slice(18), slice(None, None, -1), slice(3, 30))
-    a, b = upload(x, memory_format)[view], upload(w)[:, :18]
-    expected = reference.conv2d(x[view], w[:, :18], padding=1)
-    planes, images = Guard((2, 24, 12, 27)), Guard((2, 12, 27, 24))
-    strided = Guard((2, 24, 12, 27), step=2)
-    with cp.options(convolution_error=EXACT):
-        run(a, b, padding=1, out=planes.array)
-        run(a, b, padding=1, out=images.array.transpose(0, 3, 1, 2))
-        run(a, b, padding=1, out=strided.array)
-    planes.check(expected)
-    images.check(expected.transpose(0, 2, 3, 1))
-    strided.check(expected)
+    check_views(memory_format, slice(18))
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_gradients_of_the_input_and_transposed_convolutions(device, memory_format):
-    grad, w = whole((2, 20, 8, 17)), 4 * whole((20, 24, 3, 3), 1)
-    expected = reference.conv2d_input((2, 24, 8, 17), w, grad, padding=1)
-    g, packed = upload(grad, memory_format), ops.pack_weight(upload(w))
-    with cp.options(convolution_error=EXACT):
-        found = ops.conv2d_input((2, 24, 8, 17), packed, g, padding=1, algorithm="winograd")
-        same = ops.conv_transpose2d(g, packed, padding=1, algorithm="winograd")
-    np.testing.assert_array_equal(found.get(), expected)
-    np.testing.assert_array_equal(same.get(), expected)
+    check_gradients(memory_format)
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_bits_repeat_and_do_not_depend_on_the_place_in_the_batch(device, memory_format):
-    rng = np.random.default_rng(7)
-    x = rng.standard_normal((1, 32, 11, 13)).astype(np.float32)
-    w = upload(rng.standard_normal((32, 32, 3, 3)).astype(np.float32))
-    batch = upload(np.repeat(x, 5, axis=0), memory_format)
-    first = run(batch, w, padding=1).get()
-    assert (first == first[:1]).all()
-    assert (run(batch, w, padding=1).get() == first).all()
+    check_bits(memory_format)
 
 
 # --- the gradient of the weight -------------------------------------------------------------------

@@ -4,8 +4,18 @@ import conv_reference as reference
 import numpy as np
 import pytest
 from conv_cases import FORMATS, upload
-from support import BFLOAT16, Guard, numbers, same_bits
-from winograd_cases import EXACT, check_exact, kernels_of, run
+from support import BFLOAT16, Guard, numbers
+from winograd_cases import (
+    EXACT,
+    check_bits,
+    check_exact,
+    check_gradients,
+    check_pixels,
+    check_store,
+    check_views,
+    kernels_of,
+    run,
+)
 
 import clprim as cp
 from clprim import ops
@@ -97,78 +107,32 @@ def test_errors_are_at_most_those_allowed(traits, memory_format, kernel, error):
 @gpus
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_what_runs_at_the_store(traits, memory_format):
-    x, w, bias = numbers((2, 20, 6, 17)), 4 * numbers((24, 20, 3, 3), seed=1), numbers(24, seed=2)
-    other, old = numbers((2, 24, 6, 17), seed=3), numbers((2, 24, 6, 17), seed=4)
-    expected = np.maximum(reference.conv2d(x, w, bias, padding=1) + other, 0) + 2 * old
-    out = upload(old, memory_format)
-    with cp.options(convolution_error=EXACT):
-        found = run(
-            upload(x, memory_format),
-            ops.pack_weight(upload(w)),
-            upload(bias),
-            padding=1,
-            epilogue="y0 = max(y0 + x0, 0);",
-            epilogue_args=(upload(other, memory_format),),
-            out=out,
-            beta=2,
-        )
-    assert found is out
-    np.testing.assert_array_equal(out.get(), expected)
+    check_store(memory_format)
 
 
 @gpu
 @pytest.mark.parametrize("mode", ["CRD", "DCR"])
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_outputs_that_become_pixels_have_the_same_bits(traits, memory_format, mode):
-    rng = np.random.default_rng(5)
-    x = upload(rng.standard_normal((1, 20, 9, 14)).astype(np.float32), memory_format)
-    w = upload(rng.standard_normal((36, 20, 3, 3)).astype(np.float32))
-    bias = upload(rng.standard_normal(36).astype(np.float32))
-    plain = ops.depth_to_space(run(x, w, bias, padding=1), 3, mode)
-    assert same_bits(run(x, w, bias, padding=1, depth_to_space=3, mode=mode), plain)
+    check_pixels(memory_format, mode)
 
 
 @gpu
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_views_and_results_of_another_format(traits, memory_format):
-    x, w = numbers((2, 20, 12, 40)), 4 * numbers((24, 20, 3, 3), seed=1)
-    view = (slice(None), slice(None, 2, -1), slice(None, None, -1), slice(3, 30))
-    a, b = upload(x, memory_format)[view], upload(w)[:, :17]
-    expected = reference.conv2d(x[view], w[:, :17], padding=1)
-    planes, images = Guard((2, 24, 12, 27)), Guard((2, 12, 27, 24))
-    strided = Guard((2, 24, 12, 27), step=2)
-    with cp.options(convolution_error=EXACT):
-        run(a, b, padding=1, out=planes.array)
-        run(a, b, padding=1, out=images.array.transpose(0, 3, 1, 2))
-        run(a, b, padding=1, out=strided.array)
-    planes.check(expected)
-    images.check(expected.transpose(0, 2, 3, 1))
-    strided.check(expected)
+    check_views(memory_format, slice(None, 2, -1))
 
 
 @gpus
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_gradients_of_the_input_and_transposed_convolutions(traits, memory_format):
-    grad, w = numbers((2, 20, 8, 17)), 4 * numbers((20, 24, 3, 3), seed=1)
-    expected = reference.conv2d_input((2, 24, 8, 17), w, grad, padding=1)
-    g, packed = upload(grad, memory_format), ops.pack_weight(upload(w))
-    with cp.options(convolution_error=EXACT):
-        found = ops.conv2d_input((2, 24, 8, 17), packed, g, padding=1, algorithm="winograd")
-        same = ops.conv_transpose2d(g, packed, padding=1, algorithm="winograd")
-    np.testing.assert_array_equal(found.get(), expected)
-    np.testing.assert_array_equal(same.get(), expected)
+    check_gradients(memory_format)
 
 
 @gpu
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_bits_repeat_and_do_not_depend_on_the_place_in_the_batch(traits, memory_format):
-    rng = np.random.default_rng(7)
-    x = rng.standard_normal((1, 32, 11, 13)).astype(np.float32)
-    w = upload(rng.standard_normal((32, 32, 3, 3)).astype(np.float32))
-    batch = upload(np.repeat(x, 5, axis=0), memory_format)
-    first = run(batch, w, padding=1).get()
-    assert (first == first[:1]).all()
-    assert (run(batch, w, padding=1).get() == first).all()
+    check_bits(memory_format)
 
 
 @gpu

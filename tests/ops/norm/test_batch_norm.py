@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from norm_cases import close, upload
 from support import BFLOAT16, DTYPES, Guard, numbers, same_bits, wide
 
 import clprim as cp
@@ -10,7 +11,6 @@ from clprim import ops
 FORMATS = ["contiguous", "channels_last"]
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), BFLOAT16]
 SHAPES = [(9, 5), (4, 5, 6), (3, 5, 4, 6), (2, 5, 3, 4, 2)]
-UNIT = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
 def random(shape, seed=0, dtype=np.float32):
@@ -24,12 +24,6 @@ def over(shape):
 def spread(vector, ndim):
     """(C,) as (C, 1, …)."""
     return np.asarray(vector, np.float64).reshape(-1, *(1,) * (ndim - 2))
-
-
-def upload(host, memory_format="contiguous"):
-    if host is None:
-        return None
-    return cp.asarray(host, memory_format=memory_format if host.ndim == 4 else None)
 
 
 def exact(x, weight=None, bias=None, eps=1e-5):
@@ -50,13 +44,6 @@ def exact_backward(grad, x, weight=None, eps=1e-5):
     gain = (1 if weight is None else spread(weight, x.ndim)) / np.sqrt(spread(var, x.ndim) + eps)
     means = [spread(a.mean(axes), x.ndim) for a in (grad, grad * xhat)]
     return gain * (grad - means[0] - xhat * means[1]), (grad * xhat).sum(axes), grad.sum(axes)
-
-
-def close(found, expected, dtype, factor=1.0):
-    """Equal but for some units in the last place of ``dtype``, of values of order ``factor``."""
-    unit = UNIT[np.dtype(dtype).name]
-    found = wide(found.get()).astype(np.float64)
-    np.testing.assert_allclose(found, expected, rtol=8 * unit, atol=32 * unit * factor)
 
 
 # --- statistics -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from norm_cases import close, upload
 from support import BFLOAT16, Guard, same_bits, wide
 
 import clprim as cp
@@ -11,25 +12,11 @@ from clprim import ops
 
 FORMATS = ["contiguous", "channels_last"]
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), BFLOAT16]
-UNIT = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 SHAPES = [(4, 6), (3, 6, 5), (2, 6, 4, 5), (2, 6, 2, 3, 4)]
 
 
 def random(shape, seed=0, dtype=np.float32):
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
-
-
-def upload(host, memory_format="contiguous"):
-    if host is None:
-        return None
-    return cp.asarray(host, memory_format=memory_format if host.ndim == 4 else None)
-
-
-def close(found, expected, dtype, factor=1.0):
-    """Equal but for some units in the last place of ``dtype``, of values of order ``factor``."""
-    unit = UNIT[np.dtype(dtype).name]
-    found = wide(found.get()).astype(np.float64)
-    np.testing.assert_allclose(found, expected, rtol=8 * unit, atol=32 * unit * factor)
 
 
 def standardized(x, axes, eps):
