@@ -518,6 +518,21 @@ def plans():
     yield fourier(64, (40,), GPU, x=(80, 1, (2,)), have=60, kept=3)
     yield fourier(4, (40,), CPU, y=(160, 1, (4,)))
     yield fourier(1_000_003, (1,), CPU)
+    for traits in (CPU, GPU):
+        yield fourier(32, (40,), traits, x=(1, 0, (32,)), kept=17, inverse=True)
+        yield fourier(32, (40,), traits, y=(1, 0, (32,)), half=True, have=9)
+    yield fourier(32, (40,), CPU, x=(40, 0, (1,)), y=(80, 1, (2,)), kept=17)
+    yield fourier(32, (40,), CPU, x=(80, 1, (2,)), y=(40, 0, (1,)), half=True, have=17)
+    real = {"x": (1, 0, (8192,)), "y": (2, 1, (8194,)), "kept": 4097}
+    yield fourier(8192, (2,), CPU, **real)
+    yield fourier(8192, (2,), CPU, **real, have=100, scaled=False)
+    yield fourier(8192, (2,), CPU, x=(2, 1, (8194,)), y=(1, 0, (8192,)), half=True, have=3000)
+    for traits in (CPU, GPU):
+        for n in (15, 47):
+            yield fourier(n, (40,), traits, y=(1, 0, (n,)), half=True, have=24)
+    for traits in (CPU, GPU):
+        yield fourier(47, (40,), traits, x=(1, 0, (47,)), kept=24)
+    yield fourier(4093, (2,), CPU, x=(1, 0, (4093,)), kept=2047)
     every = *ATTENTION_GRADIENTS.examples(), *ATTENTION_UNIT_GRADIENTS.examples()
     for _, strategy, one in every:
         yield where_possible(strategy.planned)(one.problem, one.traits).stages

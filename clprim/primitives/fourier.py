@@ -14,7 +14,7 @@ from clprim.call.forms import register_form
 from clprim.call.primitive import Primitive, Request, Target, run
 from clprim.dtypes import complex_dtype, real_dtype, require_supported
 from clprim.plan.fourier.family import FOURIER
-from clprim.plan.fourier.problem import Recipe, Side, Transform, recipe, table_of
+from clprim.plan.fourier.problem import Recipe, Side, Transform, in_pairs, recipe, table_of
 from clprim.plan.kernel import Plan
 from clprim.plan.strides import Dim, Operand, Space, collapse, dense_strides
 from clprim.runtime import tracing
@@ -116,7 +116,10 @@ def transform(x: Any, options: Options, scale: float) -> Array:
     """Returns the transforms of an array along an axis, times a number."""
     device = current_device()
     itemsize = real_dtype(x.dtype).itemsize
-    count = x.size // max(1, x.shape[options.axis] * (x.shape[-1] if options.pairs else 1))
-    made = recipe(options.n, count, itemsize, device.traits)
+    parts = x.shape[-1] if options.pairs else 1
+    have = x.shape[options.axis]
+    real = options.real if options.half else x.dtype.kind != "c" and parts == 1
+    halved = real and in_pairs(options.n, have, options.kept, options.half)
+    made = recipe(options.n, x.size // max(1, have * parts), itemsize, device.traits, halved)
     table = _table(made, options.inverse, f"f{itemsize}", device)
     return run(_fourier, (x, table), (scale,), options=options)[0]

@@ -12,8 +12,8 @@ from clprim.plan.fourier.problem import recipe, split, table_of
 from clprim.primitives.fourier import Options, _fourier, transform
 
 RNG = np.random.default_rng(0)
-LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 17, 22, 26, 49, 60, 97, 128, 210, 509, 1000)
-LONG = (1024, 1155, 2047, 2048, 2050, 4096, 9973, 65536, 100_003, 2**20)
+LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 17, 22, 26, 47, 49, 60, 97, 128, 210, 509, 1000)
+LONG = (1009, 1024, 1155, 1499, 2047, 2048, 2050, 4093, 4096, 9973, 65536, 100_003, 2**20)
 
 
 def drawn(*shape):
@@ -77,7 +77,7 @@ def test_padding_and_fewer_results(device, n, have):
     check(transform(x, plain(n, 0, kept=7), 1.0).get(), expected[:, :7].T)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 30, 34, 2048])
+@pytest.mark.parametrize("n", [1, 2, 7, 30, 34, 47, 94, 2048, 4096, 2 * 4099])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_real_numbers_there_and_back(device, n, axis):
     shape = (n, 37) if axis == 0 else (37, n)
@@ -98,22 +98,39 @@ def test_float64(device):
     np.testing.assert_allclose(found, pairs(np.fft.fft(z)), rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.parametrize("n", [1, 5, 8, 60, 97, 1024, 4096])
-@pytest.mark.parametrize("lines", [1, 21])
-def test_work_groups_share_a_line(device, n, lines):
+def as_on_a_gpu(device, x, options, scale=1.0):
     """What GPUs run, by their traits."""
-    z = drawn(lines, n)
-    x = cp.asarray(pairs(z))
     traits = dataclasses.replace(device.traits, is_cpu=False, local_memory=32768)
-    table = table_of(recipe(n, lines, 4, traits), False).view(np.float64).astype(np.float32)
-    table = cp.asarray(table)
-    problem = _fourier.problem(Request((x, table), (1.0,), (), plain(n, 1)), device)
+    problem = _fourier.problem(Request((x, x), (scale,), (), options), device)
+    what = problem.transform
+    made = recipe(what.n, what.count, 4, traits, what.halved)
+    table = table_of(made, options.inverse).view(np.float64).astype(np.float32)
     plan = _fourier.plan(problem, traits)
     assert plan.choice.strategy == "fourier/lines"
     call = built(device, _fourier, problem, plan, problem.results)
     (y,) = call.allocate(device)
-    call.run(device, (y, x, table), (1.0,), {})
-    check(y.get(), np.fft.fft(z.astype(complex)))
+    call.run(device, (y, x, cp.asarray(table)), (scale,), {})
+    return y.get()
+
+
+@pytest.mark.parametrize("n", [1, 5, 8, 47, 60, 97, 1009, 1024, 4096, 4099])
+@pytest.mark.parametrize("lines", [1, 21])
+def test_work_groups_share_a_line(device, n, lines):
+    z = drawn(lines, n)
+    x = cp.asarray(pairs(z))
+    check(as_on_a_gpu(device, x, plain(n, 1)), np.fft.fft(z.astype(complex)))
+    found = as_on_a_gpu(device, x, plain(n, 1, inverse=True), 1 / n)
+    check(found, np.fft.ifft(z.astype(complex)))
+
+
+@pytest.mark.parametrize("n", [2, 60, 94, 97, 4096])
+def test_work_groups_share_real_lines(device, n):
+    x = RNG.normal(size=(21, n)).astype(np.float32)
+    found = as_on_a_gpu(device, cp.asarray(x[..., None]), plain(n, 1, kept=n // 2 + 1))
+    check(found, np.fft.rfft(x.astype(float)))
+    options = plain(n, 1, inverse=True, half=True, real=True)
+    back = as_on_a_gpu(device, cp.asarray(found), options, 1 / n)[..., 0]
+    np.testing.assert_allclose(back, x, atol=3e-6)
 
 
 @pytest.mark.parametrize("n", [2**22, 3**12, 2**10 * 13, 2 * 13**5])

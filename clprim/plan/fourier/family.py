@@ -12,14 +12,20 @@ from clprim.plan.fourier.problem import Side, Transform
 from clprim.plan.strategy import Example, Family, Strategy
 
 
-def _example(n: int, count: int) -> Transform:
-    x, y = (Side(name, 0, 2, 1, (2 * n,)) for name in "xy")
-    return Transform(n, (count,), x, y, np.dtype(np.float32), have=n, kept=n)
+def _example(n: int, count: int, x_part: int = 1) -> Transform:
+    x, y = (
+        Side(name, 0, part + 1, part, (n * (part + 1),)) for name, part in (("x", x_part), ("y", 1))
+    )
+    return Transform(
+        n, (count,), x, y, np.dtype(np.float32), have=n, kept=n if x_part else n // 2 + 1
+    )
 
 
 def _examples() -> Iterator[Example[Transform]]:
     yield Example("", _example(60, 100), CPU)
     yield Example("group", _example(64, 100), GPU)
+    yield Example("order", _example(17, 100), CPU)
+    yield Example("real", _example(8192, 3, 0), CPU)
 
 
 FOURIER: Family[Transform] = Family(

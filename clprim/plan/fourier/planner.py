@@ -4,14 +4,17 @@ On a CPU a vector of neighbouring lines is transformed side by side, on a GPU a 
 line, or a few neighbouring ones.
 
 A length is a product of radices, and one above what local memory holds of such lengths: columns,
-which are turned by roots of unity, then rows. One with other primes is a convolution of chirps
-(L. Bluestein, 1970), by transforms of a length that is such a product.
+which are turned by roots of unity, then rows. One with other primes is a convolution, in one kernel
+where that fits: of a prime that follows a product of radices in the order of a generator's powers
+(C. Rader, 1968), of others of chirps (L. Bluestein, 1970). An even number of real numbers are half
+as many complex ones, whose transform is taken apart.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,17 +23,21 @@ from clprim.dtypes import AnyDType, stored_type
 from clprim.plan.fourier.problem import (
     Lines,
     Places,
+    Recipe,
     Side,
     Transform,
     radices_of,
     recipe,
     stages,
 )
-from clprim.plan.kernel import KernelCode, KernelPlan, Plan, power_of_two
-from clprim.plan.machine import GROUP, ITEMS, WORK
+from clprim.plan.kernel import KernelCode, KernelPlan, Plan, power_of_two, round_up, work_group
+from clprim.plan.machine import GROUP, ITEMS, STARTING, WORK
 from clprim.plan.parameters import Arguments
 from clprim.plan.strides import index_reaching
 from clprim.traits import DeviceTraits
+
+# Ways to read and write whole vectors of neighbouring lines.
+WHOLE = ("lanes", "apart")
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,11 @@ class Station:
     radix: int = 0
     before: int = 1  # Product of the radices of earlier passes, and of later ones
     behind: int = 1
+    # Whether pairs of numbers become what `Lines.halves` says, numbers are in the order of a
+    # convolution, or are multiplied by its filter before they are written
+    halves: bool = False
+    ordered: bool = False
+    filtered: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +67,7 @@ class FourierCode(KernelCode):
     lanes: int  # Lines side by side in a vector
     items: int  # Work-items that share a line
     beside: int  # Neighbouring lines that a work-group has
-    # How numbers are read and written: ``lanes``, ``turned`` or ``any``
+    # How numbers are read and written: ``lanes``, ``apart`` (parts are), ``turned`` or ``any``
     x: str
     y: str
     real_x: bool
@@ -63,6 +75,8 @@ class FourierCode(KernelCode):
     hermitian: bool  # Whether half of what is read follows from the other half
     in_limit: bool
     out_limit: bool
+    edge_x: bool  # Whether some of neighbouring lanes may be beyond the limit
+    edge_y: bool
     # How the positions of neighbouring lanes lie in the table that numbers are multiplied by:
     # ``one`` or ``zero``; empty where they are not
     before: str
@@ -70,6 +84,12 @@ class FourierCode(KernelCode):
     swap_x: bool
     swap_y: bool
     scaled: bool
+    halves: str  # See `Lines`
+    minus: bool
+    convolved: str
+    real_first: bool  # Whether rounding may not leave an imaginary part at place 0
+    whole: int  # Points of a line
+    work: int  # Numbers that a work-item has
     outer: int  # Loops beside the one across neighbouring lines
 
     @property
@@ -115,22 +135,36 @@ class FourierCode(KernelCode):
     def stations(self) -> tuple[Station, ...]:
         """The steps, through as few buffers as can be."""
         found: list[Station] = []
-        apart = self.lanes > 1 and self.x != "lanes", self.lanes > 1 and self.y != "lanes"
+        both = bool(self.convolved)
+        gathers = both or self.halves == "x" or (self.lanes > 1 and self.x not in WHOLE)
+        scatters = both or self.halves == "y" or (self.lanes > 1 and self.y not in WHOLE)
+        ordered = self.convolved == "order"
         names = ("first_buffer", "second_buffer")
         at, used = "memory", 0
-        if apart[0]:
+        if gathers:
             found.append(Station("gather", at, names[0]))
             at, used = names[0], 1
-        before, behind = 1, self.n
-        for k, radix in enumerate(self.radices):
-            behind //= radix
-            last = k + 1 == len(self.radices) and not apart[1]
-            to = "memory" if last else names[used % 2]
-            found.append(Station("pass", at, to, radix, before, behind))
-            before *= radix
-            at, used = to, used + 1
-        if apart[1]:
-            found.append(Station("scatter", at, "memory"))
+        passes = len(self.radices)
+        for k, radix in enumerate(self.radices * (1 + both)):
+            before = math.prod(self.radices[: k % passes])
+            last = k + 1 == passes and not scatters
+            station = Station(
+                "pass",
+                at,
+                "memory" if last else names[used % 2],
+                radix,
+                before,
+                self.n // (before * radix),
+                halves=not k and self.halves == "x",
+                ordered=not k and ordered,
+                filtered=both and k + 1 == passes,
+            )
+            found.append(station)
+            at, used = station.to, used + 1
+        if scatters:
+            found.append(
+                Station("scatter", at, "memory", halves=self.halves == "y", ordered=ordered)
+            )
         return tuple(found)
 
     @property
@@ -175,21 +209,47 @@ def tile_of(what: Transform, traits: DeviceTraits) -> FourierTile:
 
 def plan_fourier(what: Transform, traits: DeviceTraits, tile: FourierTile) -> Plan:
     """Plans one call."""
-    made = recipe(what.n, what.count, np.dtype(what.dtype).itemsize, traits)
-    kernels, workspace = [], {}
-    for lines in stages(what, made):
-        kernels.append(_Stage(lines, what.dtype, made.tables, traits, tile).kernel())
-        if lines.y.buffer != "y":
-            workspace[lines.y.buffer] = (2 * lines.count * lines.n, what.dtype)
+    made = recipe(what.n, what.count, np.dtype(what.dtype).itemsize, traits, what.halved)
+    kernels: list[KernelPlan] = []
+    workspace: dict[str, tuple[int, AnyDType]] = {}
+    for part in _parts(what, made, traits):
+        for lines in stages(part, made):
+            stage = _Stage(lines, what.dtype, made.tables, traits, tile)
+            kernels.append(stage.halves() if lines.alone else stage.kernel())
+            if lines.y.buffer != "y":
+                size = 2 * lines.count * (lines.whole or lines.n)
+                most, _ = workspace.get(lines.y.buffer, (0, what.dtype))
+                workspace[lines.y.buffer] = max(most, size), what.dtype
     return Plan(tuple(kernels), workspace)
 
 
-def _way(side: Side, lane: int, places: Places, lane_place: int, lone: bool) -> str:
+def _parts(what: Transform, made: Recipe, traits: DeviceTraits) -> Iterator[Transform]:
+    """Yields a transform in parts whose numbers stay in a CPU's cache from kernel to kernel."""
+    size, rest = what.sizes[0], math.prod(what.sizes[1:])
+    several = len(made.lengths) > 1 or (what.halved and made.convolved)
+    if not several or not traits.is_cpu:
+        yield what
+        return
+    line = 2 * 2 * np.dtype(what.dtype).itemsize * max(made.n, made.convolved) * rest
+    lanes = traits.lanes(np.dtype(what.dtype).itemsize)
+    room = max(1, traits.cache_bytes // 2 // line)
+    each = round_up(room, lanes) if room >= lanes else room
+    for start in range(0, size, each):
+        sides = (replace(s, start=s.start + start * s.strides[0]) for s in (what.x, what.y))
+        x, y = sides
+        yield replace(what, sizes=(min(each, size - start), *what.sizes[1:]), x=x, y=y)
+
+
+def _way(side: Side, lane: int, *, lone: bool, edge: bool) -> str:
     """How vectors of a side are read or written."""
-    if lone or (places.limit and lane_place):
+    if lone:
         return "any"
     if side.unit == lane:
         return "lanes"
+    if lane == 1 and side.part:
+        return "apart"
+    if edge:
+        return "any"
     return "turned" if side.unit == side.step else "any"
 
 
@@ -239,7 +299,7 @@ class _Stage:
         lines, lane = self.lines, self.lane
         if any(p.table and p.strides[lane] > 1 for p in (lines.read, lines.written)):
             return 1  # a table is read at one place, or at neighbouring ones
-        room = self.traits.local_memory // (4 * lines.n * self.itemsize)
+        room = self.traits.local_memory // (4 * max(lines.n, lines.whole) * self.itemsize)
         width = self.most
         while width > 1 and width > min(lines.sizes[lane], room):
             width //= 2
@@ -269,15 +329,48 @@ class _Stage:
     def kernel(self) -> KernelPlan:
         """Plans it."""
         lines, lane, traits, n = self.lines, self.lane, self.traits, self.lines.n
-        x, y, read, written = lines.x, lines.y, lines.read, lines.written
         others = [d for d in range(len(lines.sizes)) if d != lane]
         tiles = -(-lines.sizes[lane] // self.width) * math.prod(lines.sizes[d] for d in others)
         work = min(WORK // (n * self.width), tiles // (self.tile.share * traits.compute_units))
         per_group = max(1, work) if traits.is_cpu else 1
         found = self._arguments(others, tiles, per_group)
-        vectors = traits.is_cpu and self.width > 1
+        code = self._code(found, others, lane)
+        group = code.items * code.beside
+        size = -(-tiles // per_group) * group
+        nbytes = 4 * self.itemsize * lines.count * code.whole
+        flops = 5 * lines.count * n * n.bit_length() * (2 if lines.convolved else 1)
+        arguments = tuple(found.arguments)
+        return KernelPlan("fourier/lines", code, arguments, (size, 1), (group, 1), nbytes, flops)
+
+    def halves(self) -> KernelPlan:
+        """Plans what makes pairs of real numbers of their transform, or that of those."""
+        lines = self.lines
+        others = [*range(len(lines.sizes))]
+        found = self._arguments(others, lines.count, 1)
+        wanted, is_cpu = lines.n if lines.halves == "x" else lines.n + 1, self.traits.is_cpu
+        dense = lines.x.unit == lines.x.step and lines.y.unit == lines.y.step
+        vectors = is_cpu and dense and not lines.read.limit
+        work = STARTING if is_cpu else 1
+        group, _ = work_group((-(-wanted // work), 1), 1 if is_cpu else 4 * GROUP)
+        code = replace(
+            self._code(found, others),
+            name=f"halves_{lines.n}",
+            lanes=self.traits.lanes(self.itemsize) if vectors else 1,
+            items=group,
+            work=work,
+        )
+        sizes = round_up(-(-wanted // work), group), lines.count
+        arguments = tuple(found.arguments)
+        nbytes = 4 * self.itemsize * lines.count * lines.n
+        return KernelPlan("fourier/halves", code, arguments, sizes, (group, 1), nbytes, 4 * nbytes)
+
+    def _code(self, found: Arguments, others: list[int], lane: int = 0) -> FourierCode:
+        lines, n, is_cpu = self.lines, self.lines.n, self.traits.is_cpu
+        x, y, read, written = lines.x, lines.y, lines.read, lines.written
+        lone = not is_cpu or self.width == 1
         mirrored = bool(lines.points)
-        code = FourierCode(
+        edges = [bool(p.limit and p.strides[lane]) for p in (read, written)]
+        return FourierCode(
             name=f"fourier_{n}",
             parameters=tuple(found.parameters),
             index=self.index,
@@ -285,11 +378,13 @@ class _Stage:
             real=stored_type(self.dtype).value,
             n=n,
             radices=self.radices,
-            lanes=self.width if traits.is_cpu else 1,
+            lanes=self.width if is_cpu else 1,
             items=self.items,
-            beside=1 if traits.is_cpu else self.width,
-            x=_way(x, x.strides[lane], read, read.strides[lane], not vectors or mirrored),
-            y=_way(y, y.strides[lane], written, written.strides[lane], not vectors),
+            beside=1 if is_cpu else self.width,
+            x=_way(x, x.strides[lane], lone=lone or mirrored, edge=edges[0]),
+            y=_way(y, y.strides[lane], lone=lone, edge=edges[1]),
+            edge_x=edges[0],
+            edge_y=edges[1],
             real_x=not x.part,
             real_y=not y.part,
             hermitian=mirrored,
@@ -300,13 +395,14 @@ class _Stage:
             swap_x=lines.swap_x,
             swap_y=lines.swap_y,
             scaled=lines.scaled,
+            halves=lines.halves,
+            minus=lines.minus,
+            convolved=lines.convolved,
+            real_first=lines.real_first,
+            whole=lines.whole or n,
+            work=n,
             outer=len(others),
         )
-        group = code.items * code.beside
-        size = -(-tiles // per_group) * group
-        nbytes, flops = 4 * self.itemsize * lines.count * n, 5 * lines.count * n * n.bit_length()
-        arguments = tuple(found.arguments)
-        return KernelPlan("fourier/lines", code, arguments, (size, 1), (group, 1), nbytes, flops)
 
     def _arguments(self, others: list[int], tiles: int, per_group: int) -> Arguments:
         lines, lane, tables = self.lines, self.lane, self.tables
@@ -317,6 +413,7 @@ class _Stage:
         found.memory(real, "table_memory", "table")
         found.numbers(lines=lines.sizes[lane], tiles=tiles, per_group=per_group)
         found.numbers(root=tables.get(f"roots{lines.n}", 0))
+        found.numbers(**{name: tables.get(name, 0) for name in ("halves", "filter", "order")})
         for side, label in ((lines.x, "x"), (lines.y, "y")):
             names = [f"{label}_{word}" for word in ("start", "step", "lane", "part")]
             given = side.start, side.step, side.strides[lane], side.part

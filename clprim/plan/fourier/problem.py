@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -32,6 +32,10 @@ class Side:
     def unit(self) -> int:
         """The step of neighbours; 0 where parts lie apart."""
         return {0: 1, 1: 2}.get(self.part, 0)
+
+    def in_pairs(self) -> Side:
+        """Returns the side of real numbers, every second of which is an imaginary part."""
+        return replace(self, step=2 * self.step, part=self.step)
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,13 @@ class Lines:
     points: int = 0
     point: int = 0
     given: int = 0
+    halves: str = ""  # Where a line stands for one of real numbers, twice as long: ``x`` or ``y``
+    minus: bool = False
+    alone: bool = False  # Whether nothing else is computed
+    # The points of a line that is a convolution of n numbers: of chirps, or in an ``order``
+    whole: int = 0
+    convolved: str = ""
+    real_first: bool = False  # Whether the first number of a transform is real
 
     @property
     def count(self) -> int:
@@ -88,6 +99,12 @@ class Transform:
         return f"{math.prod(self.sizes)} transforms of {self.n} numbers"
 
     @property
+    def halved(self) -> bool:
+        """Whether real numbers are transformed in pairs, as half as many complex ones."""
+        real = (self.y if self.half else self.x).part == 0
+        return real and in_pairs(self.n, self.have, self.kept, self.half)
+
+    @property
     def count(self) -> int:
         """How many there are."""
         return math.prod(self.sizes)
@@ -99,10 +116,22 @@ class Recipe:
 
     n: int
     lengths: tuple[int, ...]
-    convolved: int = 0  # The length of the convolution by which it is computed
+    # The length of the convolution by which it is computed, whether all in one kernel, and whether
+    # of numbers in the order of a generator's powers (C. Rader, 1968), or of chirps
+    convolved: int = 0
+    fused: bool = False
+    ordered: bool = False
+    halved: bool = False
     # Name, and where it begins
     tables: dict[str, int] = field(default_factory=dict, compare=False)
     size: int = field(default=0, compare=False)
+
+
+def in_pairs(n: int, have: int, kept: int, half: bool) -> bool:
+    """Whether real numbers are transformed in pairs: an even number, to one side or from it."""
+    if half:
+        return n % 2 == 0
+    return n % 2 == 0 and (have >= n or have % 2 == 0) and kept == n // 2 + 1
 
 
 def is_smooth(n: int) -> bool:
@@ -153,12 +182,35 @@ def _divisors(n: int) -> list[int]:
     return found
 
 
-def convolution_length(n: int) -> int:
-    """Returns the shortest of few lengths that a cyclic convolution of 2 n - 1 numbers fits in."""
-    power = 1 << (2 * n - 2).bit_length()
-    return next(
-        m for m in (power // 16 * 9, power // 8 * 5, power // 4 * 3, power) if m >= 2 * n - 1
-    )
+def convolution_length(n: int, unit: int = 1) -> int:
+    """Returns a cheap length that a cyclic convolution of 2 n - 1 numbers fits in."""
+    odd = [c for c in range(1, LARGEST * LARGEST, 2) if is_smooth(c)]
+    twos = [max(unit, 1 << (-(-(2 * n - 1) // c) - 1).bit_length()) for c in odd]
+    return min((c * power for c, power in zip(odd, twos, strict=True)), key=_effort)
+
+
+def _effort(n: int) -> float:
+    """Sums, products and moves of a smooth transform's numbers."""
+    return n * sum(8 + _sums(radix) for radix in radices_of(n, 16))
+
+
+def _sums(radix: int) -> float:
+    half = radix // 2
+    return 2.5 * math.log2(radix) if radix % 2 == 0 else (8 * half + 4 * half**2) / radix
+
+
+def generator(n: int) -> int:
+    """Returns a number whose powers are all but 0 modulo a prime, or 0 where there is none.
+
+    ``n - 1`` is to be smooth.
+    """
+    factors = [prime for prime in RADICES if (n - 1) % prime == 0]
+    for g in range(2, n):
+        if pow(g, n - 1, n) != 1:
+            return 0
+        if all(pow(g, (n - 1) // prime, n) != 1 for prime in factors):
+            return g
+    return 0
 
 
 def longest(traits: DeviceTraits, itemsize: int) -> int:
@@ -169,16 +221,28 @@ def longest(traits: DeviceTraits, itemsize: int) -> int:
 
 
 @lru_cache(maxsize=1024)
-def recipe(n: int, count: int, itemsize: int, traits: DeviceTraits) -> Recipe:
-    """Returns how a transform is composed on a device."""
+def recipe(n: int, count: int, itemsize: int, traits: DeviceTraits, halved: bool = False) -> Recipe:
+    """Returns how a transform, or a ``halved`` one, is composed on a device."""
+    if halved:
+        inner = recipe(n // 2, count, itemsize, traits)
+        tables = {**inner.tables, "halves": inner.size}
+        return replace(inner, halved=True, tables=tables, size=inner.size + n // 2 + 1)
     if not is_smooth(n):
-        m = convolution_length(n)
-        inner = recipe(m, count, itemsize, traits)
+        # A part of a vector of lines beside each other is worth what passes through memory else.
+        most = 4 * longest(traits, itemsize)
+        ordered = n <= most and is_smooth(n - 1) and generator(n) > 0
+        m = n - 1 if ordered else convolution_length(n)
+        fused = m <= most
+        if fused:
+            inner = Recipe(m, (m,), tables={f"roots{m}": 0}, size=m)
+        else:
+            m = convolution_length(n, traits.lanes(itemsize) ** 2)
+            inner = recipe(m, count, itemsize, traits)
         tables, size = dict(inner.tables), inner.size
         # What follows a chirp is read behind its end, and multiplied by 0 or not written.
-        for name, more in (("chirp", n), ("filter", m)):
+        for name, more in (("order" if ordered else "chirp", n), ("filter", m)):
             tables[name], size = size, size + more
-        return Recipe(n, inner.lengths, m, tables, size)
+        return Recipe(n, inner.lengths, m, fused, ordered, tables=tables, size=size)
     most = longest(traits, itemsize)
     lanes = traits.lanes(itemsize)
     if traits.is_cpu and count < lanes and n >= 256:
@@ -192,12 +256,12 @@ def recipe(n: int, count: int, itemsize: int, traits: DeviceTraits) -> Recipe:
     for length in lengths[:-1]:
         tables[f"turns{rest}"], size = size, size + rest
         rest //= length
-    return Recipe(n, lengths, 0, tables, size)
+    return Recipe(n, lengths, tables=tables, size=size)
 
 
 def table_of(made: Recipe, inverse: bool) -> np.ndarray[tuple[int, ...], np.dtype[np.complex128]]:
     """Returns the numbers of all tables of a recipe, computed in float64."""
-    found = np.empty(made.size, np.complex128)
+    found = np.zeros(made.size, np.complex128)
     n, m = made.n, made.convolved
     for name, at in made.tables.items():
         if name.startswith("roots"):
@@ -208,7 +272,19 @@ def table_of(made: Recipe, inverse: bool) -> np.ndarray[tuple[int, ...], np.dtyp
             first = made.lengths[_level(made, rest)]
             turns = np.outer(np.arange(first), np.arange(rest // first)).ravel()
             found[at : at + rest] = _roots(turns, rest)
-    if m:
+        elif name == "halves":
+            # -i exp(-pi i k / n)
+            turns = -1j * _roots(np.arange(n + 1), 2 * n)
+            found[at : at + n + 1] = np.conj(turns) if inverse else turns
+    if made.ordered:
+        powers = _powers(generator(n), n)
+        found[made.tables["order"] :][:m] = powers
+        backwards = np.concatenate([powers[:1], powers[:0:-1]])
+        places = np.zeros(n)
+        places[backwards] = np.arange(m)
+        found[made.tables["order"] :][:n].imag = places
+        found[made.tables["filter"] :][:m] = np.fft.fft(_roots(backwards, n)) / m
+    elif m:
         # exp(-i pi k² / n), by whole numbers below 2 n
         chirp = _roots(np.arange(n, dtype=object) ** 2 % (2 * n), 2 * n)
         chirp = np.conj(chirp) if inverse else chirp
@@ -218,6 +294,14 @@ def table_of(made: Recipe, inverse: bool) -> np.ndarray[tuple[int, ...], np.dtyp
         for name, values in (("chirp", chirp), ("filter", np.fft.fft(spread) / m)):
             found[made.tables[name] : made.tables[name] + len(values)] = values
     return found
+
+
+def _powers(g: int, n: int) -> Any:
+    """The powers of a generator modulo a prime, from 1 on."""
+    found = [1]
+    while len(found) < n - 1:
+        found.append(found[-1] * g % n)
+    return np.array(found)
 
 
 def _level(made: Recipe, rest: int) -> int:
@@ -241,49 +325,109 @@ def _roots(turns: Any, n: int) -> Any:
 def stages(what: Transform, made: Recipe) -> Iterator[Lines]:
     """Yields the transforms that a kernel computes each, in order."""
     zeros = (0,) * len(what.sizes)
-    have = what.have if what.have < what.n and not what.half else 0
-    kept = what.kept if what.kept < what.n else 0
-    read, written = Places(1, zeros, have), Places(1, zeros, kept)
+    n, x, y, have, kept = what.n, what.x, what.y, what.have, what.kept
+    points = n if what.half else 0
+    if what.halved:
+        n, points, kept = n // 2, 0, n // 2
+        if what.half:
+            y, given = y.in_pairs(), n + 1
+        else:
+            x, have, given = x.in_pairs(), have // 2, n
+        between = _dense("halves", what.sizes, n)
+        halves = Lines(
+            n,
+            what.sizes,
+            x if what.half else between,
+            between if what.half else y,
+            Places(1, zeros, have if what.half and have < given else 0),
+            Places(1, zeros),
+            scaled=what.scaled and not what.half,
+            halves="x" if what.half else "y",
+            minus=what.half is not what.inverse,
+            alone=True,
+        )
+        if len(made.lengths) == 1 and not made.convolved:
+            limit = have if have < given else 0
+            yield replace(
+                halves,
+                x=x,
+                y=y,
+                read=Places(1, zeros, limit),
+                swap_x=what.inverse,
+                swap_y=what.inverse,
+                scaled=what.scaled,
+                alone=False,
+            )
+            return
+        if what.half:
+            yield halves
+            x, have = between, n
+        else:
+            y = between
     whole = Lines(
-        what.n,
+        n,
         what.sizes,
-        what.x,
-        what.y,
-        read,
-        written,
+        x,
+        y,
+        Places(1, zeros, have if have < n and not points else 0),
+        Places(1, zeros, kept if kept < n else 0),
         what.inverse,
         what.inverse,
-        what.scaled,
-        what.n if what.half else 0,
+        what.scaled and not (what.halved and not what.half),
+        points,
         what.x.step,
         what.have,
+        real_first=x.part == 0 and not what.half,
     )
+    yield from _composed(whole, made)
+    if what.halved and not what.half:
+        yield halves
+
+
+def _composed(whole: Lines, made: Recipe) -> Iterator[Lines]:
     if not made.convolved:
         yield from _stages(whole, made.lengths, 0)
         return
-    m = made.convolved
-    spectrum = _dense("spectrum", what.sizes, m)
-    first = Lines(
-        m,
-        what.sizes,
-        what.x,
-        spectrum,
-        Places(1, zeros, have or what.n, "chirp"),
-        Places(1, zeros, 0, "filter"),
-        points=whole.points,
-        point=whole.point,
-        given=whole.given,
+    m, n = made.convolved, whole.n
+    if made.fused and made.ordered:
+        yield replace(whole, n=m, whole=n, convolved="order", swap_y=not whole.swap_y)
+        return
+    if made.fused:
+        yield replace(
+            whole,
+            n=m,
+            whole=n,
+            convolved="chirp",
+            read=replace(whole.read, limit=whole.read.limit or n, table="chirp"),
+            written=replace(whole.written, limit=whole.written.limit or n, table="chirp"),
+            swap_x=False,
+            swap_y=True,
+        )
+        return
+    spectrum = _dense("spectrum", whole.sizes, m)
+    zeros = (0,) * len(whole.sizes)
+    first = replace(
+        whole,
+        n=m,
+        y=spectrum,
+        read=replace(whole.read, limit=whole.read.limit or n, table="chirp"),
+        written=Places(1, zeros, 0, "filter"),
+        swap_x=False,
+        swap_y=False,
+        scaled=False,
+        real_first=False,
     )
     last = Lines(
         m,
-        what.sizes,
+        whole.sizes,
         spectrum,
-        what.y,
+        whole.y,
         Places(1, zeros),
-        Places(1, zeros, kept or what.n, "chirp"),
+        replace(whole.written, limit=whole.written.limit or n, table="chirp"),
         True,
         True,
-        what.scaled,
+        whole.scaled,
+        real_first=whole.real_first,
     )
     yield from _stages(first, made.lengths, 0)
     yield from _stages(last, made.lengths, 0)
@@ -332,6 +476,7 @@ def _stages(whole: Lines, lengths: tuple[int, ...], level: int) -> Iterator[Line
             False,
             whole.swap_y,
             whole.scaled,
+            real_first=whole.real_first,
         ),
         lengths[1:],
         level + 1,

@@ -181,6 +181,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_60(
     const int tiles,
     const int per_group,
     const int root,
+    const int halves,
+    const int filter,
+    const int order,
     const int x_start,
     const int x_step,
     const int x_lane,
@@ -229,6 +232,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_60(
                 }
             }
             for (; e < 60; ++e) {
+                float16 r, i;
                 float lanes_r[16], lanes_i[16];
                 for (int l = 0; l < 16; ++l) {
                     index_t from = x_at + (index_t)(e) * x_step + l * x_lane;
@@ -236,11 +240,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_60(
                     lanes_i[l] = x_memory[from + x_part];
 
                 }
-                float16 r = vload16(0, lanes_r), i = vload16(0, lanes_i);
+                r = vload16(0, lanes_r);
+                i = vload16(0, lanes_i);
 
-                first_buffer[2 * e] = r;
-                first_buffer[2 * e + 1] = i;
+                first_buffer[2 * (e)] = r;
+                first_buffer[2 * (e) + 1] = i;
             }
+
         }
         {
             for (int p = 0; p < 15; ++p) {
@@ -440,13 +446,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_60(
             for (; e + 8 <= 60; e += 8) {
                 float16 rows[16];
                 #pragma unroll
-                for (int k = 0; k < 8; ++k) {
-                    float16 r = second_buffer[2 * (e + k)], i = second_buffer[2 * (e + k) + 1];
+                for (int j = 0; j < 8; ++j) {
+                    float16 r, i;
+                    {
+                        r = second_buffer[2 * (e + j)];
+                        i = second_buffer[2 * (e + j) + 1];
+
+                    }
                     r *= scale;
                     i *= scale;
 
-                    rows[2 * k] = r;
-                    rows[2 * k + 1] = i;
+                    rows[2 * j] = r;
+                    rows[2 * j + 1] = i;
                 }
                 turn(rows);
                 #pragma unroll
@@ -454,7 +465,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_60(
                     vstore16(rows[l], 0, y_memory + y_at + l * y_lane + 2 * (index_t)e);
             }
             for (; e < 60; ++e) {
-                float16 r = second_buffer[2 * e], i = second_buffer[2 * e + 1];
+                float16 r, i;
+                {
+                    r = second_buffer[2 * (e)];
+                    i = second_buffer[2 * (e) + 1];
+
+                }
                 r *= scale;
                 i *= scale;
 
@@ -468,7 +484,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_60(
                         y_memory[to + y_part] = lanes_i[l];
                     }
                 }
+
             }
+
         }
     }
 }

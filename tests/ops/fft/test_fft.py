@@ -50,6 +50,33 @@ def test_several_dimensions(device, name, norm, s):
     check(getattr(ops.fft, name)(cp.asarray(x)), getattr(np.fft, name)(x))
 
 
+@pytest.mark.parametrize("name", ["rfft", "irfft", "hfft", "ihfft"])
+@pytest.mark.parametrize("have", [4, 5, 9])
+@pytest.mark.parametrize("n", [6, 12, 40, 46, 4096])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_real_numbers_cut_off_and_padded(device, name, have, n, axis):
+    shape = (have, 20) if axis == 0 else (20, have)
+    x = drawn(name if name != "ihfft" else "rfft", *shape)
+    expected = getattr(np.fft, name)(x.astype(np.result_type(x, float)), n, axis)
+    check(getattr(ops.fft, name)(cp.asarray(x), n, axis), expected)
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 16, 17, 34, 47, 94, 4096, 4099])
+def test_imaginary_parts_that_there_are_none_of(device, n):
+    x = drawn("rfft", 3, n)
+    ends = [0] if n % 2 else [0, n // 2]
+    for name in ("rfft", "ihfft"):
+        found = getattr(ops.fft, name)(cp.asarray(x)).get()[:, ends].imag
+        np.testing.assert_array_equal(found, 0)
+    z = drawn("fft", 3, n // 2 + 1)
+    real = z.copy()
+    real[:, ends] = real[:, ends].real
+    for name in ("irfft", "hfft"):
+        run = getattr(ops.fft, name)
+        check(run(cp.asarray(z), n), getattr(np.fft, name)(z.astype(complex), n))
+        np.testing.assert_array_equal(run(cp.asarray(z), n).get(), run(cp.asarray(real), n).get())
+
+
 def test_sizes_choose_the_last_dimensions(device):
     x = drawn("fft", 3, 6, 8)
     check(ops.fft.fftn(cp.asarray(x), (4, -1)), np.fft.fft2(x, (4, 8)))
