@@ -14,7 +14,17 @@ from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import like
 from clprim.torch.on_cpu import write
 from clprim.torch.storages import set_storage
-from clprim.torch.tensors import adopt, array_of, download, new, on_device, upload
+from clprim.torch.tensors import (
+    adopt,
+    array_of,
+    download,
+    is_inexact,
+    is_lazy,
+    look_at,
+    new,
+    on_device,
+    upload,
+)
 
 _aten = torch.ops.aten
 _as_given = like(0)
@@ -121,6 +131,9 @@ def _clone(
 def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> Any:
     if not on_device(target):
         target.copy_(download(source))
+    elif is_lazy(target):  # then its memory gets what it stands for
+        negated = target.is_neg()
+        _copy_from(*(torch._neg_view(t) if negated else t.conj() for t in (source, target)))
     elif on_device(source):
         if target.numel():
             copy_into(array_of(target), array_of(source))
@@ -172,10 +185,11 @@ def _fill(x: torch.Tensor, value: Any) -> torch.Tensor:
     if x.numel():
         if isinstance(value, torch.Tensor):
             value = value.item()
-        if not isinstance(value, (bool, int, float)):
-            raise RuntimeError(f"fill_: {value!r} is no number of {x.dtype}")
         kind = x.dtype
-        if not kind.is_floating_point and kind is not torch.bool:
+        numbers = (bool, int, float, *([complex] if kind.is_complex or kind is torch.bool else []))
+        if not isinstance(value, numbers):
+            raise RuntimeError(f"fill_: {value!r} is no number of {kind}")
+        if not is_inexact(kind) and kind is not torch.bool:
             value = int(value)
         array_of(x).fill(bool(value) if kind is torch.bool else value)
     return x
@@ -214,11 +228,20 @@ def _linspace(start: Any, end: Any, steps: int, *, out: torch.Tensor) -> torch.T
         # From both ends, so that each is met exactly.
         expr = "2 * index < {d} ? {a} + {c} * index : {b} - {c} * ({d} - 1 - index)"
         step = (end - start) / max(1, steps - 1)
-        whole = not out.dtype.is_floating_point
+        whole = not is_inexact(out.dtype)
         kind = torch.float32 if whole else out.dtype
-        found = apply(expr, float(start), float(end), step, steps, kind=kind, shape=(steps,))
+        ends = map(complex if kind.is_complex else float, (start, end))
+        found = apply(expr, *ends, step, steps, kind=kind, shape=(steps,))
         copy_into(array_of(out), apply("trunc({a})", found, kind=kind) if whole else found)
     return out
+
+
+_negative_view = private.alias(_aten._neg_view.default)
+
+
+def _neg_view(x: torch.Tensor) -> torch.Tensor:
+    look_at(x)
+    return _negative_view(x)
 
 
 def _pinned(original: Any) -> Any:
@@ -268,17 +291,21 @@ def register() -> None:
             _empty(size, dtype=dtype), 0
         ),
         "arange.start_out": _arange,
+        "_neg_view": _neg_view,
         "eye.m_out": _eye,
         "linspace.out": _linspace,
     }
     for name, function in table.items():
         dispatcher.register_kernel(name, function)
+    dispatcher.sees_lazy("_copy_from")
     private.print_with(download)
     for overload in (
         _aten.view.default,
         _aten.as_strided.default,
         _aten._reshape_alias.default,
         _aten.unfold.default,
+        _aten.view_as_real.default,
+        _aten.view_as_complex.default,
     ):
         packet = overload._schema.name.removeprefix("aten::")
         dispatcher.register_kernel(packet, private.alias(overload))

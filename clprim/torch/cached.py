@@ -23,7 +23,7 @@ from clprim.torch.parts import NOTES
 from clprim.torch.program import Program
 
 # Counts changes of what is kept, formulas of gradients among it.
-_FORM = 5
+_FORM = 6
 
 
 class Kept(OutputCode):  # type: ignore[misc]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
+from clprim.dtypes import AnyDType
 from clprim.primitives.arithmetic import astype, copy
 from clprim.torch.tensors import kind_of, numpy_dtype
 
@@ -15,7 +17,7 @@ from clprim.torch.tensors import kind_of, numpy_dtype
 def copy_into(target: Array, source: Any) -> None:
     """Copies elements into an array of the same or a broadcast shape, converting them."""
     if target.size and source is not target:
-        copy(source, out=target)
+        copy(_without_parts(source, target.dtype), out=target)
 
 
 def duplicate(source: Array, memory_format: str | None = None) -> Array:
@@ -40,4 +42,12 @@ def cast(source: Array, kind: torch.dtype) -> Array:
     dtype = numpy_dtype(kind)
     if source.dtype == dtype:
         return source
-    return source.astype(dtype)
+    return _without_parts(source, dtype).astype(dtype)
+
+
+def _without_parts(source: Any, dtype: AnyDType) -> Any:
+    """What a dtype holds of numbers: of complex ones, as PyTorch has it, the real parts."""
+    if getattr(getattr(source, "dtype", None), "kind", "") != "c" or dtype.kind in "cb":
+        return source
+    warnings.warn("Casting complex values to real discards the imaginary part", stacklevel=2)
+    return source.real

@@ -38,6 +38,12 @@ def register_kernel(name: str, function: Callable[..., Any]) -> None:
     _overloads.impl(name, function, KEY)
 
 
+def sees_lazy(name: str) -> None:
+    """Lets an overload have tensors whose elements are conjugated or negated when they are read."""
+    for key in ("Conjugate", "Negative"):
+        _overloads.impl(name, torch.library.fallthrough_kernel, key)
+
+
 def register_composite(name: str, function: Callable[..., Any]) -> None:
     """Registers what an overload is made of on the device, where PyTorch makes it of others."""
     for key in (KEY, f"Autograd{KEY}"):
@@ -132,9 +138,14 @@ def compose_with_tangents(functions: dict[str, Callable[..., Any]]) -> None:
 
 def _composed(overload: Any, function: Callable[..., Any], *args: Any) -> Any:
     """Runs a function in a level of tangents, else an overload with PyTorch's own formula."""
-    c: Any = torch._C
     if torch.autograd.forward_ad._current_level >= 0:
         return function(*args)
+    return by_own_formula(overload, *args)
+
+
+def by_own_formula(overload: Any, *args: Any) -> Any:
+    """Runs an overload, differentiated as PyTorch differentiates it on other devices."""
+    c: Any = torch._C
     keys = c._dispatch_tls_local_include_set()
     for value in args:
         if isinstance(value, torch.Tensor):

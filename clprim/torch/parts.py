@@ -12,6 +12,7 @@ import torch
 from torch import fx
 
 from clprim.torch import private
+from clprim.torch.tensors import is_lazy
 
 _LIES = "clprim_lies"
 #: What programs look at, of all that is noted of nodes.
@@ -30,6 +31,7 @@ class Lies(NamedTuple):
 
     device: str
     strides: tuple[int, ...] | None
+    lazy: bool
 
 
 def note(graph: fx.Graph) -> None:
@@ -45,7 +47,7 @@ def _lies(value: Any) -> Lies | None:
     if not isinstance(value, torch.Tensor):
         return None
     known = all(isinstance(step, int) for step in value.stride())
-    return Lies(value.device.type, tuple(value.stride()) if known else None)
+    return Lies(value.device.type, tuple(value.stride()) if known else None, is_lazy(value))
 
 
 def lies_of(node: fx.Node) -> Lies | list[Lies | None] | None:

@@ -29,7 +29,7 @@ from clprim.torch.parts import (
     split,
     takes_numbers,
 )
-from clprim.torch.tensors import on_device
+from clprim.torch.tensors import is_lazy, on_device, resolved
 from clprim.torch.weights import Weights
 
 _AS_STRIDED = torch.ops.aten.as_strided.default
@@ -47,6 +47,7 @@ class _Known:
         self.fixed = [n for n in there if n in static]
         self.plain = [n for n in there if n not in static]
         self.odd = [n for n in part.reads if not _is_there(n, moved)]
+        self.lazy = [n for n in part.reads if _is_lazy(n)]
 
 
 def _is_there(node: fx.Node, moved: bool) -> bool:
@@ -55,6 +56,12 @@ def _is_there(node: fx.Node, moved: bool) -> bool:
         return False
     kinds = devices_of(node)
     return kinds == {private.NAME} or (moved and bool(kinds) and node.op == "placeholder")
+
+
+def _is_lazy(node: fx.Node) -> bool:
+    """Whether a node's tensor is conjugated, or negated, where it is read, and not before."""
+    lies = lies_of(node)
+    return isinstance(lies, Lies) and lies.lazy
 
 
 def _apart(graph: fx.Graph, output: fx.Node, bare: Iterable[int]) -> set[fx.Node]:
@@ -181,6 +188,8 @@ class Program:
     def _replay(self, place: int, env: dict[fx.Node, Any]) -> fx.Node | None:
         """Runs a part on the device; returns the node that no trace can note, if there is one."""
         part, known = self._parts[place], self._known[place]
+        for node in known.lazy:
+            env[node] = _settled(env[node])
         tensors, key, odd = [env[n] for n in known.plain], tuple[str, ...](), dict[fx.Node, Any]()
         if known.odd:
             odd = {node: env[node] for node in known.odd}
@@ -205,7 +214,7 @@ class Program:
                     values[node] = self._value(node, values)
             finally:
                 tracing.active.line = ""
-            return [values[node] for node in part.makes]
+            return [_settled(values[node]) for node in part.makes]
 
         try:
             found = graphs(call, tensors, key)
@@ -245,6 +254,11 @@ class Program:
             where = line_of(node) or "an unknown line"
             kind = type(error) if type(error) in ClprimError.__subclasses__() else RuntimeError
             raise kind(f"torch.compile: {target}, at {where}: {error}") from error
+
+
+def _settled(value: Any) -> Any:
+    """A tensor whose memory holds its elements."""
+    return resolved(value) if isinstance(value, torch.Tensor) and is_lazy(value) else value
 
 
 def _is_number(value: Any) -> bool:

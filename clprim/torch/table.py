@@ -16,14 +16,17 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
 from clprim.arrays.array import Array
+from clprim.errors import DTypeError
 from clprim.torch import dispatcher, private
 from clprim.torch.copying import cast, check_target, copy_into
 from clprim.torch.layout import Rule, laid, seldom
+from clprim.torch.on_cpu import run_on_cpu
 from clprim.torch.tensors import (
     adopt,
     array_of,
     array_or_none,
     elsewhere,
+    is_lazy,
     kind_of,
     number_of,
     numpy_dtype,
@@ -151,6 +154,14 @@ def returned(value: Any) -> Any:
     return value
 
 
+def _of_complex(name: str, error: DTypeError, *args: Any, **options: Any) -> Any:
+    """Runs on the CPU what a kernel refuses of complex numbers; other refusals are raised."""
+    for value in tree_flatten((args, options))[0]:
+        if isinstance(value, complex) or (isinstance(value, torch.Tensor) and value.is_complex()):
+            return run_on_cpu(overload(name), *args, **options)
+    raise error
+
+
 def _functional(name: str, entry: Kernel) -> Callable[..., Any]:
     function, bound = entry.function, Bound(overload(name))
     if entry.tensors:
@@ -159,10 +170,13 @@ def _functional(name: str, entry: Kernel) -> Callable[..., Any]:
     rule = None if isinstance(rules, tuple) else rules
 
     def run(*args: Any, **options: Any) -> Any:
-        if options:
-            found = function(*bound.arguments(args), **bound.options(options))
-        else:
-            found = function(*bound.arguments(args))
+        try:
+            if options:
+                found = function(*bound.arguments(args), **bound.options(options))
+            else:
+                found = function(*bound.arguments(args))
+        except DTypeError as error:
+            return _of_complex(name, error, *args, **options)
         if type(found) is Array:
             return adopt(found) if rule is None else rule(args, adopt(found))
         return returned(found) if rules is None else laid(rules, args, returned(found))
@@ -176,20 +190,34 @@ def _in_place(name: str, entry: Kernel) -> Callable[..., Any]:
     def run(target: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
         if entry.tensors:
             return target.copy_(function(target, *args, **options))
+        given = options
         if options:
             options = bound.options(options)
         array, *rest = bound.arguments((target, *args))
         if not isinstance(array, Array):
             raise elsewhere(target.device)
-        if out:
-            function(array, *rest, **options, out=array)
-        else:
-            copy_into(array, function(array, *rest, **options))
+        try:
+            if out:
+                function(array, *rest, **options, out=array)
+            else:
+                copy_into(array, function(array, *rest, **options))
+        except DTypeError as error:
+            target.copy_(_of_complex(name, error, target, *args, **given))
         return target
 
-    return run
+    if name not in _OF_LAZY:
+        return run
+
+    def written(target: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
+        if is_lazy(target):
+            return target.copy_(overload(name)(target, *args, **options))
+        return run(target, *args, **options)
+
+    return written
 
 
+# What PyTorch hands tensors that are conjugated, or negated, only when they are read.
+_OF_LAZY = ("addmm", "baddbmm")
 # What PyTorch refuses to write to one of its operands, or as another dtype than the result's.
 _APART = {"cat", "gather", "index_select", "kthvalue", "masked_select", "take"}
 _OF_ONE_DTYPE = {"amax", "amin", "aminmax", "gather"}
@@ -239,7 +267,10 @@ def _to_out(name: str, entry: Kernel, names: tuple[str, ...]) -> Callable[..., A
         if entry.tensors:
             found = tree_map(array_of, function(*args, **options))
         else:
-            found = function(*bound.arguments(args), **bound.options(options))
+            try:
+                found = function(*bound.arguments(args), **bound.options(options))
+            except DTypeError as error:
+                found = tree_map(array_of, _of_complex(name, error, *args, **options))
         results = found if isinstance(found, (list, tuple)) else (found,)
         for target, result in zip(targets, results, strict=True):
             if entry.out:
@@ -249,7 +280,9 @@ def _to_out(name: str, entry: Kernel, names: tuple[str, ...]) -> Callable[..., A
                     f"{packet}: Expected out tensor to have dtype {kind_of(result.dtype)}, but "
                     f"got {target.dtype} instead"
                 )
-            if tuple(target.shape) != result.shape:
+            if is_lazy(target):
+                target.copy_(adopt(result))
+            elif tuple(target.shape) != result.shape:
                 private.adopt(target, adopt(cast(result, target.dtype)))
             else:
                 copy_into(array_of(target), result)

@@ -36,6 +36,8 @@ _NUMPY: dict[torch.dtype, np.dtype[Any]] = {
     torch.uint32: np.dtype(np.uint32),
     torch.uint64: np.dtype(np.uint64),
     torch.bool: np.dtype(np.bool_),
+    torch.complex64: np.dtype(np.complex64),
+    torch.complex128: np.dtype(np.complex128),
 }
 try:
     import ml_dtypes
@@ -74,7 +76,12 @@ class _Memory:
     __slots__ = ("kind", "nbytes", "root", "shape", "steps", "usage")
 
     def __init__(
-        self, root: Array, kind: torch.dtype, steps: tuple[int, ...], nbytes: int, usage: Usage
+        self,
+        root: Array,
+        kind: torch.dtype,
+        steps: tuple[int, ...] | None,
+        nbytes: int,
+        usage: Usage,
     ) -> None:
         self.root, self.kind, self.shape, self.steps = root, kind, root.shape, steps
         self.nbytes, self.usage = nbytes, usage
@@ -118,7 +125,7 @@ class Number:
 
 
 def _typed(kind: torch.dtype) -> type[Number]:
-    base = float if kind.is_floating_point else int
+    base = complex if kind.is_complex else float if kind.is_floating_point else int
     return type(f"a {kind} tensor on the CPU", (Number, base), {"kind": kind})
 
 
@@ -128,6 +135,7 @@ _TYPED = {kind: _typed(kind) for kind in _NUMPY}
 _WRAPPED = {
     torch.float64: torch.zeros((), dtype=torch.float16),
     torch.int64: torch.zeros((), dtype=torch.int8),
+    torch.complex128: torch.zeros((), dtype=torch.float16),
 }
 
 
@@ -148,6 +156,11 @@ def torch_dtypes() -> set[torch.dtype]:
 def kind_of(dtype: np.dtype[Any]) -> torch.dtype:
     """Returns PyTorch's name of an array's dtype."""
     return _TORCH[dtype]
+
+
+def is_inexact(kind: torch.dtype) -> bool:
+    """Whether a dtype is one of real or complex floating numbers."""
+    return kind.is_floating_point or kind.is_complex
 
 
 def on_device(value: object) -> bool:
@@ -191,6 +204,8 @@ def _is_whole(tensor: torch.Tensor, memory: _Memory) -> bool:
 
 
 def _part(tensor: torch.Tensor, memory: _Memory) -> Array:
+    if is_lazy(tensor):
+        return array_of(resolved(tensor))
     root = memory.root
     dtype = numpy_dtype(tensor.dtype)
     itemsize = dtype.itemsize
@@ -204,6 +219,23 @@ def _part(tensor: torch.Tensor, memory: _Memory) -> Array:
             f"{tensor.storage_offset()} reaches beyond its storage of {memory.nbytes} bytes"
         )
     return view_of(root, shape, strides, root.offset + offset, dtype)
+
+
+def is_lazy(tensor: torch.Tensor) -> bool:
+    """Whether a tensor stands for the conjugates, or the negatives, of what its memory holds."""
+    return tensor.is_conj() or tensor.is_neg()
+
+
+def resolved(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor whose memory holds its elements, which PyTorch's operators fall back to."""
+    if tensor.is_conj():
+        tensor = torch.conj_physical(tensor.conj())
+    return torch.neg(torch._neg_view(tensor)) if tensor.is_neg() else tensor
+
+
+def look_at(tensor: torch.Tensor) -> None:
+    """Lets no tensor of a storage count as whole before it was asked whether it is lazy."""
+    private.storage_of(tensor).clprim.steps = None
 
 
 def reach(shape: Sequence[int], strides: Sequence[int], itemsize: int = 1) -> int:
@@ -248,6 +280,8 @@ def adopt(found: Array) -> torch.Tensor:
     counted = placement.usage[number] if number else usage
     storage = made.untyped_storage()
     storage.clprim = _Memory(found, kind, steps, nbytes, counted)
+    if kind.is_complex:
+        look_at(made)
     private.set_size(storage, nbytes)
     return made if dense else private.restride(made, shape, steps)
 
@@ -264,7 +298,8 @@ def resize(storage: Any, nbytes: int) -> None:
         if kept:
             flat = view_of(root, (kept,), (dtype.itemsize,), root.offset, dtype)
             copy(flat, out=made[:kept])
-    storage.clprim = _Memory(made, kind, (1,), nbytes, memory.usage)
+    steps = memory.steps and (1,)
+    storage.clprim = _Memory(made, kind, steps, nbytes, memory.usage)
     private.set_size(storage, nbytes)
 
 

@@ -28,6 +28,7 @@ class Row:
     meaning: str = ""
     floats: str | Callable[[AnyDType], str] = ""
     integers: str = ""
+    complexes: str = ""
     operands: str = "x"
     commutes: bool = False
     arithmetic: str = ""
@@ -61,6 +62,8 @@ class Row:
         """Returns the string of floats, or that of integers."""
         if whole and self.integers not in ("", SAME):
             return self.integers
+        if dtype.kind == "c" and self.complexes:
+            return self.complexes
         text = self.floats if isinstance(self.floats, str) else self.floats(dtype)
         return text or f"y0 = {self.name}((typeof_y0)x0);"
 

@@ -72,16 +72,20 @@ _SIGN = "y0 = x0 > 0 ? 1 : x0 < 0 ? -1 : x0 == 0 ? 0 : x0;", "y0 = x0 > 0 ? 1 : 
 # fmt: off
 FUNCTIONS = (
     _function("exp", "e to that power", autocast="float32", numpy="exp", onnx="Exp"),
-    _function("exp2", "2 to that power", numpy="exp2"),
+    _function("exp2", "2 to that power", numpy="exp2",
+        complexes=f"y0 = exp({math.log(2)!r} * x0);"),
     _function("expm1", "e to that power less 1, accurate near 0", autocast="float32",
         numpy="expm1"),
     _function("log", "the natural logarithm", autocast="float32", numpy="log", onnx="Log"),
-    _function("log2", "the logarithm to base 2", autocast="float32", numpy="log2"),
-    _function("log10", "the logarithm to base 10", autocast="float32", numpy="log10"),
+    _function("log2", "the logarithm to base 2", autocast="float32", numpy="log2",
+        complexes=f"y0 = log(x0) * {1 / math.log(2)!r};"),
+    _function("log10", "the logarithm to base 10", autocast="float32", numpy="log10",
+        complexes=f"y0 = log(x0) * {1 / math.log(10)!r};"),
     _function("log1p", "the natural logarithm of 1 + x, accurate near 0", autocast="float32",
         numpy="log1p"),
     _function("sqrt", "the square root", numpy="sqrt", onnx="Sqrt"),
-    _function("rsqrt", "1 by the square root", autocast="float32", numpy="rsqrt"),
+    _function("rsqrt", "1 by the square root", autocast="float32", numpy="rsqrt",
+        complexes="y0 = 1 / sqrt(x0);"),
     _function("reciprocal", "1 / x", "y0 = 1 / (typeof_y0)x0;", autocast="float32",
         numpy="reciprocal",
         onnx="Reciprocal"),
@@ -118,7 +122,11 @@ FUNCTIONS = (
     _function("lgamma", "the logarithm of the gamma function's absolute value", numpy="lgamma"),
     # Integers keep their dtype from here on.
     _function("abs", "the absolute value", "y0 = fabs(x0);", integers="y0 = x0 < 0 ? -x0 : x0;",
-        onnx="Abs"),
+        complexes="y0 = abs(x0);", onnx="Abs"),
+    Row("angle", floats=f"y0 = x0 < 0 ? (typeof_y0){math.pi!r} : x0 == x0 ? 0 : (typeof_y0)x0;",
+        complexes="y0 = arg(x0);", shown=False, torch="angle"),
+    Row("conj", floats="y0 = x0;", integers=SAME, complexes="y0 = conj(x0);", shown=False,
+        torch="_conj_physical"),
     Row("absolute", "the absolute value", arithmetic="absolute", shown=False,
         numpy="absolute abs fabs"),
     Row("neg", "the number with the other sign", "y0 = -x0;", SAME, arithmetic="negative",
@@ -130,7 +138,7 @@ FUNCTIONS = (
         onnx="BitwiseNot"),
     # PyTorch's sign of NaN is 0, unlike NumPy's.
     Row("sign.of_nan", floats="typeof_y0 x = x0; y0 = (x > 0) - (x < 0);", integers=SAME,
-        shown=False, torch="sgn sign"),
+        shown=False, torch="sgn sign", complexes="y0 = x0 == 0 ? 0 : x0 / abs(x0);"),
     _function("sign", "-1, 0 or 1, and of NaN NaN, as in NumPy", _SIGN[0], integers=_SIGN[1],
         numpy="sign", torch="", onnx="Sign"),
     _function("square", "the square", "y0 = x0 * x0;", integers=SAME, numpy="square"),
@@ -163,12 +171,15 @@ FUNCTIONS = (
 _NEVER, _ALWAYS = "(void)x0; y0 = 0;", "(void)x0; y0 = 1;"
 
 
-def _truth(name: str, meaning: str, floats: str, integers: str, onnx: str = "") -> Row:
+def _truth(
+    name: str, meaning: str, floats: str, integers: str, onnx: str = "", complexes: str = ""
+) -> Row:
     return Row(
         name,
         meaning,
         floats,
         integers,
+        complexes,
         truth=True,
         shown=False,
         numpy="" if name in ("isposinf", "isneginf") else name,
@@ -179,14 +190,17 @@ def _truth(name: str, meaning: str, floats: str, integers: str, onnx: str = "") 
 
 # fmt: off
 _TRUTHS = (
-    _truth("isnan", "whether it is NaN", "y0 = x0 != x0;", _NEVER, "IsNaN @decoded"),
-    _truth("isinf", "whether it is infinite", "y0 = x0 == INFINITY || x0 == -INFINITY;", _NEVER),
+    _truth("isnan", "whether it is NaN", "y0 = x0 != x0;", _NEVER, "IsNaN @decoded",
+        "y0 = x0 != x0;"),
+    _truth("isinf", "whether it is infinite", "y0 = x0 == INFINITY || x0 == -INFINITY;", _NEVER,
+        complexes="y0 = fabs(real(x0)) == INFINITY || fabs(imag(x0)) == INFINITY;"),
     _truth("isposinf", "whether it is ∞", "y0 = x0 == INFINITY;", _NEVER),
     _truth("isneginf", "whether it is -∞", "y0 = x0 == -INFINITY;", _NEVER),
     _truth("isfinite", "whether it is neither infinite nor NaN", "y0 = x0 - x0 == 0;", _ALWAYS),
     _truth("signbit", "whether its sign is a minus, also of 0",
         "y0 = copysign((typeof_x0)1, x0) < 0;", "y0 = x0 < 0;"),
-    _truth("logical_not", "whether an element is 0", "y0 = x0 == 0;", SAME, "Not"),
+    _truth("logical_not", "whether an element is 0", "y0 = x0 == 0;", SAME, "Not",
+        "y0 = x0 == 0;"),
 )
 # fmt: on
 
@@ -266,6 +280,7 @@ Example:
         numbers="lambd=0.5, bias=0.0", backward="", onnx="Shrink lambd=0.5 bias=0.0"),
     # --- exponentials ----------------------------------------------------------------------------
     Row("sigmoid", "1 / (1 + exp(-x))", f"{sigmoid_of('x0')} y0 = s;",
+        complexes="y0 = 1 / (1 + exp(-x0));",
         of_result="gx0 = gy0 * ((1 - y0) * y0);", backward="; as in PyTorch from its *result*",
         torch="sigmoid", onnx="Sigmoid; com.microsoft::QLinearSigmoid(x, sx, zx, sy, zy) @steps"),
     Row("silu", "x · sigmoid(x), also called swish (Elfwing, Uchibe and Doya 2017)",
@@ -330,6 +345,9 @@ PAIRS = (
     _pair("atan2", "the angle of the point (b, a) in radians, between -π and π",
         "y0 = atan2(a, b);", backward=" in both arrays; at (0, 0) they are 0, as PyTorch's",
         numpy="atan2 arctan2", autocast="widest"),
+    _pair("complex", "the complex number of its parts", "y0 = complex(x0, x1);", shown=False),
+    _pair("polar", "that of its absolute value and angle",
+        "y0 = complex(x0 * cos(x1), x0 * sin(x1));", shown=False),
     _pair("copysign", "a with the sign of b, also that of a negative zero", "y0 = copysign(a, b);",
         gradient="gx0 = x0 == 0 ? 0 : gy0 * (y0 / x0); gx1 = 0;",
         backward=": ±1 in a, 0 where a is 0, and 0 in b", numpy="copysign",
@@ -446,7 +464,7 @@ Example:
 # From whichever end is nearer, so that both ends are met exactly.
 _LERP = """
     typeof_y0 a = x0, b = x1, w = {};
-    y0 = fabs(w) < 0.5f ? a + w * (b - a) : b - (1 - w) * (b - a);
+    y0 = {}(w) < 0.5f ? a + w * (b - a) : b - (1 - w) * (b - a);
 """
 
 # fmt: off
@@ -464,8 +482,9 @@ SEVERAL = (
 Raises:
     DTypeError: All are integers, whose quotients PyTorch refuses here too.
 """),
-    Row("lerp", floats=_LERP.format("w0"), integers=SAME, shown=False),
-    Row("lerp.by_array", floats=_LERP.format("x2"), operands="x0, x1, x2", shown=False,
+    Row("lerp", floats=_LERP.format("w0", "fabs"), integers=SAME, shown=False),
+    Row("lerp.by_array", floats=_LERP.format("x2", "fabs"), complexes=_LERP.format("x2", "abs"),
+        operands="x0, x1, x2", shown=False,
         torch="lerp.Scalar lerp.Tensor"),
 )
 # fmt: on

@@ -97,7 +97,8 @@ def take_in(
     line = index.ndim == 1
     # Another result is refused below, by the operator's name.
     fits = is_array(out) and out.shape == x.shape and out.dtype == x.dtype
-    if fits and include_self and alpha == 1 and how != "mean":
+    paired = x.dtype.kind == "c"
+    if fits and include_self and alpha == 1 and how != "mean" and not paired:
 
         def copy() -> None:
             if out is not x:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -54,9 +55,16 @@ def _activation(name: str) -> None:
 
 
 def _of_result(row: Row) -> None:
+    # Of complex numbers the gradient takes the slope's conjugate.
+    assert row.of_result is not None
+    slope = row.of_result.removeprefix("gx0 = ").removesuffix(";")
+    slope = re.sub(r"\by0\b", "{b}", re.sub(r"\bgy0\b", "conj({a})", slope))
+
     @kernel(f"{row.torch}_backward", out=True, record=row.name)
     @broadcast
     def run(grad: Array, y: Array, *, out: Array | None = None) -> Any:
+        if y.dtype.kind == "c":
+            return apply(f"conj({slope})", grad, y, kind=kind_of(y.dtype), out=out)
         return gradient_of_result(row)(y, grad=grad, saved=y, out=out)
 
 

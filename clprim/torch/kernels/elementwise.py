@@ -13,6 +13,7 @@ import torch
 from clprim.arrays.array import Array
 from clprim.arrays.expressions import SIGNS, TRUTHS, statements
 from clprim.dtypes import adapted
+from clprim.errors import DTypeError
 from clprim.functions.shape import broadcast_to
 from clprim.ops.elementwise.row import Row
 from clprim.ops.elementwise.table import PAIRS, ROWS, SEVERAL
@@ -21,7 +22,7 @@ from clprim.torch.agreeing import family
 from clprim.torch.copying import cast, check_target
 from clprim.torch.layout import seldom, turned
 from clprim.torch.table import kernel, overload
-from clprim.torch.tensors import Number, kind_of, numpy_dtype
+from clprim.torch.tensors import Number, is_inexact, kind_of, numpy_dtype
 
 _BOOL = np.dtype(np.bool_)
 _TWO = "const typeof_y0 a = {a}, b = {b}; "
@@ -61,6 +62,8 @@ def _promoted(operands: tuple[Any, ...], default: torch.dtype) -> torch.dtype:
             rank, kind = 2, torch.bool
         elif issubclass(operand, int):
             rank, kind = 2, torch.int64
+        elif issubclass(operand, complex):
+            rank, kind = 2, default.to_complex()
         else:
             rank, kind = 2, default
         ranks[rank] = kind if ranks[rank] is None else torch.promote_types(ranks[rank], kind)
@@ -70,6 +73,8 @@ def _promoted(operands: tuple[Any, ...], default: torch.dtype) -> torch.dtype:
             continue
         if result is None:
             result = found
+        elif result.is_floating_point and found.is_complex:
+            result = result.to_complex()
         elif _category(found) > _category(result):
             result = torch.promote_types(result, found)
     assert result is not None
@@ -77,12 +82,12 @@ def _promoted(operands: tuple[Any, ...], default: torch.dtype) -> torch.dtype:
 
 
 def _category(kind: torch.dtype) -> int:
-    return 2 if kind.is_floating_point else 0 if kind is torch.bool else 1
+    return 2 if is_inexact(kind) else 0 if kind is torch.bool else 1
 
 
 def floating(kind: torch.dtype) -> torch.dtype:
     """Returns the dtype, or the default one for a whole number's."""
-    return kind if kind.is_floating_point else torch.get_default_dtype()
+    return kind if is_inexact(kind) else torch.get_default_dtype()
 
 
 def apply(
@@ -125,6 +130,10 @@ def broadcast(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+# What is real of complex numbers.
+_REAL = ("abs", "angle")
+_MAKE_COMPLEX = ("complex", "polar")
+
 # --- one operand ---------------------------------------------------------------------------------
 
 
@@ -153,12 +162,16 @@ def has_gradient(row: Row) -> bool:
 def _unary(row: Row) -> None:
     """Registers an operator of one: strings of floats and of integers, which may be kept."""
     names, texts, keep = row.torch, row.texts, bool(row.integers)
+    is_real = row.name in _REAL
 
     @cache
     def operator(dtype: Any, stored: Any, default: torch.dtype) -> Pointwise:
         kind = kind_of(dtype)
         if keep and kind is torch.bool and "sign" not in names:
             raise RuntimeError(f"{names}: not for tensors of bool")
+        if kind.is_complex:
+            result = stored or (None if is_real else dtype)
+            return _pointwise(as_given(row.text(dtype=dtype)), (True,), result)
         text = texts[keep and not kind.is_floating_point]
         result = stored or numpy_dtype(kind if keep or kind.is_floating_point else default)
         return _pointwise(as_given(text), (True,), result)
@@ -167,15 +180,25 @@ def _unary(row: Row) -> None:
     def run(x: Array, *, out: Array | None = None) -> Any:
         if out is None:
             return operator(x.dtype, None, torch.get_default_dtype())(x)
-        check_target(kind_of(x.dtype) if keep else floating(kind_of(x.dtype)), out)
+        kind = kind_of(x.dtype) if keep else floating(kind_of(x.dtype))
+        if is_real and kind.is_complex:
+            if out.dtype == x.dtype:
+                raise RuntimeError(f"In-place {names} is not supported for complex tensors.")
+            kind = kind.to_real()
+        check_target(kind, out)
         return operator(x.dtype, out.dtype, torch.get_default_dtype())(x, out=out)
 
 
 def _truth(row: Row) -> None:
     floats, integers = map(as_given, row.texts)
+    complexes = as_given(row.complexes)
 
     @kernel(row.torch, lies=seldom, record=row.name)
     def run(x: Array) -> Any:
+        if x.dtype.kind == "c":
+            if not complexes:
+                raise DTypeError(f"{row.name}: not for complex tensors")
+            return apply(complexes, x, kind=torch.bool)
         return apply(floats if x.dtype.kind not in "biu" else integers, x, kind=torch.bool)
 
 
@@ -220,7 +243,7 @@ def _binary(sign: str, result: Callable[[Any], Any] | None = None) -> Callable[.
         kind = promoted(a, b)
         if result is not None:
             kind = result(kind)
-            if kind.is_floating_point:  # of int8 too a number beyond it divides
+            if is_inexact(kind):  # of int8 too a number beyond it divides
                 a, b = (float(v) if isinstance(v, int) else v for v in (a, b))
         return apply(expr, a, b, kind=kind, out=out)
 
@@ -292,9 +315,26 @@ def _of_row(row: Row) -> Callable[..., Any]:
     return run
 
 
+def _of_parts(row: Row) -> Callable[..., Any]:
+    """A complex number of two real ones, which are of one dtype."""
+
+    def run(a: Array, b: Array, *, out: Array | None = None) -> Any:
+        if a.dtype != b.dtype or a.dtype.kind != "f":
+            raise RuntimeError(
+                f"{row.name}: expected both inputs to be Half, Float or Double tensors of one "
+                f"dtype, got {kind_of(a.dtype)} and {kind_of(b.dtype)}"
+            )
+        kind = kind_of(a.dtype).to_complex()
+        if out is not None and kind_of(out.dtype) is not kind:
+            raise RuntimeError(f"Expected object of scalar type {kind} for argument 'out'")
+        return apply(row.text(), a, b, kind=kind, out=out)
+
+    return run
+
+
 def _pow(a: Any, b: Any, *, out: Array | None = None) -> Any:
     kind = promoted(a, b)
-    if kind.is_floating_point:
+    if is_inexact(kind):
         simple = {2: "{a} * {a}", 3: "{a} * {a} * {a}", 0.5: "sqrt({a})", 1: "{a}", -1: "1 / {a}"}
         if not isinstance(b, Array) and b in simple:
             return apply(typed(simple[b]), a, kind=kind, out=out)
@@ -338,6 +378,8 @@ _C_TYPES = {
     torch.uint16: "ushort",
     torch.uint32: "uint",
     torch.uint64: "ulong",
+    torch.complex64: "float2",
+    torch.complex128: "double2",
 }
 
 
@@ -352,7 +394,9 @@ def _of_pair(row: Row) -> Callable[[str], Callable[..., Any]]:
     }
     if name in special:
         return lambda which: special[name].get(which, _div_mode)
-    if not name:
+    if row.name in _MAKE_COMPLEX:
+        run = _of_parts(row)
+    elif not name:
         run = _of_row(row)
     elif name in SIGNS:
         run = _binary(SIGNS[name])
@@ -365,14 +409,20 @@ def _of_pair(row: Row) -> Callable[[str], Callable[..., Any]]:
 
 def _several(row: Row) -> Callable[..., Any]:
     """A row of three operands and a number, each of which may be a number of the CPU."""
-    text = as_given(row.text())
-    for name, letter in zip(("x0", "x1", "x2", "w0"), "abcd", strict=True):
-        text = re.sub(rf"\b{name}\b", f"{{{letter}}}", text)
+
+    @cache
+    def text(kind: torch.dtype) -> str:
+        found = as_given(row.text(dtype=numpy_dtype(kind)))
+        for name, letter in zip(("x0", "x1", "x2", "w0"), "abcd", strict=True):
+            found = re.sub(rf"\b{name}\b", f"{{{letter}}}", found)
+        return found
 
     def run(a: Any, b: Any, c: Any, *, value: Any = 1, out: Array | None = None) -> Any:
         if not row.numbers:
-            return apply(text, a, b, c, kind=promoted(a, b), out=out)
-        return apply(text, a, b, c, value, kind=promoted(a, b, c), out=out)
+            kind = promoted(a, b)
+            return apply(text(kind), a, b, c, kind=kind, out=out)
+        kind = promoted(a, b, c)
+        return apply(text(kind), a, b, c, value, kind=kind, out=out)
 
     return run
 

@@ -81,7 +81,10 @@ def _running_tangent(t: torch.Tensor, x: torch.Tensor, dim: int) -> Any:
 
 
 def _differentiated(
-    gradient: Callable[..., Any], of_operators: Callable[..., Any], tangent: Callable[..., Any]
+    overload: Any,
+    gradient: Callable[..., Any],
+    of_operators: Callable[..., Any],
+    tangent: Callable[..., Any],
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Makes an operator whose gradient is another, or of several where that is differentiated."""
 
@@ -106,6 +109,8 @@ def _differentiated(
         logarithm = dispatcher.single_level(plain, setup, backward, jvp)
 
         def run(x: torch.Tensor, *rest: Any) -> Any:
+            if x.is_complex():
+                return dispatcher.by_own_formula(overload, x, *rest)
             wanted = torch.is_grad_enabled() and x.requires_grad
             if not wanted and torch.autograd.forward_ad._current_level < 0:
                 return plain(x, *rest)
@@ -133,4 +138,5 @@ def register() -> None:
     ):
         schema = f"{name}_backward(Tensor grad, Tensor x, {rest}) -> Tensor"
         own = dispatcher.define(schema, gradient, meta)
-        dispatcher.register_autograd(name, _differentiated(own, *others))
+        overload = getattr(torch.ops.aten, name).default
+        dispatcher.register_autograd(name, _differentiated(overload, own, *others))

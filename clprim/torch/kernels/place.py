@@ -30,6 +30,8 @@ def _index_fill(x: Array, dim: int, index: Array, value: Any) -> Any:
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
+    if isinstance(value, complex):
+        value = full((), value, x.dtype)
     return ops.index_fill(x, dim, index, value)
 
 

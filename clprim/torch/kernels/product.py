@@ -17,10 +17,11 @@ from clprim.errors import ShapeError
 from clprim.ops.shared.sums import products
 from clprim.torch import dispatcher
 from clprim.torch.agreeing import family
+from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import contiguous, format_of
 from clprim.torch.precision import precise
 from clprim.torch.table import kernel
-from clprim.torch.tensors import numpy_dtype
+from clprim.torch.tensors import kind_of, numpy_dtype
 
 
 @kernel("mm", "bmm")
@@ -100,7 +101,12 @@ def _mv(a: Array, b: Array) -> Any:
     return _wrapped(ops.matmul(a, b), a) if a.size else zeros((a.shape[0],), a.dtype)
 
 
-@kernel("dot", "vdot")
+@kernel("vdot")
+def _vdot(a: Array, b: Array) -> Any:
+    return _dot(apply("conj({a})", a, kind=kind_of(a.dtype)) if a.dtype.kind == "c" else a, b)
+
+
+@kernel("dot")
 @precise
 def _dot(a: Array, b: Array) -> Any:
     if a.shape != b.shape:

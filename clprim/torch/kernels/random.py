@@ -30,8 +30,8 @@ def _drawn_by(generator: torch.Generator | None) -> Iterator[None]:
             yield
 
 
-def _fills(name: str, expr: str, *defaults: float) -> None:
-    """Registers an overload that fills its tensor from a string of the numbers that follow."""
+def _filling(expr: str, *defaults: float) -> Any:
+    """Returns what fills its tensor from a string of the numbers that follow."""
 
     def fill(x: torch.Tensor, *numbers: Any, generator: Any = None, **named: Any) -> torch.Tensor:
         given = [*numbers, *named.values(), *defaults[len(numbers) + len(named) :]]
@@ -40,14 +40,27 @@ def _fills(name: str, expr: str, *defaults: float) -> None:
                 apply(expr, *map(float, given), kind=x.dtype, out=array_of(x))
         return x
 
-    dispatcher.register_kernel(name, fill)
+    return fill
+
+
+_normal_reals = _filling("fma((typeof_y0){b}, (typeof_y0)randn(), (typeof_y0){a})", 0.0, 1.0)
+
+
+def _normal(
+    x: torch.Tensor, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None
+) -> torch.Tensor:
+    """Of complex numbers each part has half of the variance."""
+    if not x.is_complex():
+        return _normal_reals(x, mean, std, generator=generator)
+    torch.view_as_real(x).normal_(0, std / 2**0.5, generator=generator)
+    return x.add_(mean) if mean else x
 
 
 def register() -> None:
     """Registers what fills tensors in place."""
     dispatcher.register_kernel("uniform_", _uniform)
-    _fills("normal_", "fma((typeof_y0){b}, (typeof_y0)randn(), (typeof_y0){a})", 0.0, 1.0)
-    _fills("exponential_", "-log1p(-rand()) / {a}", 1.0)
+    dispatcher.register_kernel("normal_", _normal)
+    dispatcher.register_kernel("exponential_", _filling("-log1p(-rand()) / {a}", 1.0))
     dispatcher.register_kernel("random_.from", _between)
     dispatcher.register_kernel("random_.to", _below)
     dispatcher.register_kernel("random_", _any)
@@ -58,8 +71,9 @@ def _uniform(
     x: torch.Tensor, low: Any = 0.0, high: Any = 1.0, *, generator: Any = None
 ) -> torch.Tensor:
     if x.numel():
+        target = torch.view_as_real(x) if x.is_complex() else x
         with _drawn_by(generator):
-            random.fill_uniform(array_of(x), float(low), float(high))
+            random.fill_uniform(array_of(target), float(low), float(high))
     return x
 
 

@@ -122,6 +122,8 @@ def _vector_norm(
     dtype: torch.dtype | None = None,
 ) -> Any:
     x = x if dtype is None else cast(x, dtype)
+    if x.dtype.kind == "c":
+        x = apply("abs({a})", x, kind=kind_of(x.dtype).to_real())
     kind, axes = kind_of(x.dtype), axes_of(x, dim)
     keep = keepdim and x.ndim > 0
     if math.isinf(ord):
