@@ -195,6 +195,8 @@ if not TYPE_CHECKING:  # a type checker would take it for leave to use any name
             return _operators()
         if name == "fft":
             return importlib.import_module("clprim.functions.fourier")
+        if name == "linalg":
+            return importlib.import_module("clprim.functions.decompositions")
         if name == "llm":
             return importlib.import_module("clprim.llm")
         if name in _COMPUTATIONS:

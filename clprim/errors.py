@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numpy.linalg import LinAlgError
+
 
 class ClprimError(Exception):
     """Base of every error that clprim raises on purpose.
@@ -44,6 +46,10 @@ class DeviceError(ClprimError, RuntimeError):
 
 class ExchangeError(DeviceError, BufferError):
     """Memory that another library cannot see where it is; also a BufferError, as DLPack asks."""
+
+
+class SingularError(ClprimError, LinAlgError):
+    """A matrix is singular, not positive definite, or not finite; also NumPy's LinAlgError."""
 
 
 class BuildError(ClprimError, RuntimeError):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from clprim.arrays.array import Array
 from clprim.arrays.validation import check_arguments
-from clprim.ops import fft, optim, registry  # noqa: F401
+from clprim.ops import fft, linalg, optim, registry  # noqa: F401
 from clprim.ops.attention.static import KeyValueCache  # noqa: F401
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ for _found in walk_packages(__path__, f"{__name__}."):  # noqa: F405
 _OPERATORS = registry.public()
 globals().update(_OPERATORS)
 
-__all__ = sorted(["KeyValueCache", "fft", "optim", *_OPERATORS])  # noqa: PLE0605
+__all__ = sorted(["KeyValueCache", "fft", "linalg", "optim", *_OPERATORS])  # noqa: PLE0605
 
 Array.say_instead(
     {name: f"write ops.{name}(x), with `from clprim import ops`" for name in _OPERATORS}

@@ -37,12 +37,15 @@ from clprim.plan.conv.winograd.strategy import WINOGRAD
 from clprim.plan.conv.winograd.tile import winograd_tile
 from clprim.plan.conv.winograd.weight import WINOGRAD_WEIGHT
 from clprim.plan.conv.winograd.weight_tile import weight_tile
+from clprim.plan.decomposition.family import DECOMPOSITIONS
+from clprim.plan.decomposition.problem import Decomposition, Side
 from clprim.plan.depthwise.family import GRADIENTS, PLANES
 from clprim.plan.depthwise.problem import depthwise_of
 from clprim.plan.depthwise.weight.code import gradient_of
 from clprim.plan.epilogue import POSITION, Epilogue
 from clprim.plan.fourier.family import FOURIER
-from clprim.plan.fourier.problem import Side, Transform
+from clprim.plan.fourier.problem import Side as Line
+from clprim.plan.fourier.problem import Transform
 from clprim.plan.fused.family import ATTENTION_GRADIENTS, ATTENTION_UNIT_GRADIENTS, RESIDUALS
 from clprim.plan.fused.residual_tiles import InvertedResidual
 from clprim.plan.grouped.family import GROUPS
@@ -132,9 +135,23 @@ def order(lines, length, traits, k=0):
 def fourier(n, sizes, traits, *, x=None, y=None, dtype=np.float32, **how):
     """The kernels of Fourier transforms; sides are (step, part, steps of loops), or dense."""
     dense = (2, 1, tuple(2 * n * k for k in row_major_strides(sizes)))
-    sides = [Side(name, 0, *(given or dense)) for name, given in (("x", x), ("y", y))]
+    sides = [Line(name, 0, *(given or dense)) for name, given in (("x", x), ("y", y))]
     how = {"have": n, "kept": n} | how
     return FOURIER.plan(Transform(n, sizes, *sides, np.dtype(dtype), **how), traits).stages
+
+
+def decomposition(kind, results, size, traits, *, parts=1, dtype=np.float32, given="a", **how):
+    """The kernels of a hundred dense matrices; all arrays are as large."""
+    m, n, k = size
+    steps = parts * n, parts, (parts * m * n,)
+    sides = [
+        Side(name, 0, *steps, parts, whole=name in ("pivots", "info"))
+        for name in (*given.split(), *results.split())
+    ]
+    count = len(given.split())
+    arrays = tuple(sides[:count]), tuple(sides[count:])
+    what = Decomposition(kind, m, n, k, (100,), *arrays, np.dtype(dtype), parts, **how)
+    return DECOMPOSITIONS.plan(what, traits).stages
 
 
 def over_pairs():
@@ -533,6 +550,19 @@ def plans():
     for traits in (CPU, GPU):
         yield fourier(47, (40,), traits, x=(1, 0, (47,)), kept=24)
     yield fourier(4093, (2,), CPU, x=(1, 0, (4093,)), kept=2047)
+    yield decomposition("cholesky", "l info", (32, 32, 0), CPU)
+    for traits, parts, dtype in ((CPU, 1, np.float64), (CPU, 2, np.float32), (GPU, 1, np.float32)):
+        for size in ((4, 4, 4), (20, 20, 3)):
+            how = {"traits": traits, "size": size, "parts": parts, "dtype": dtype}
+            yield decomposition("solve", "x info", given="a b", **how)
+            for unit in (False, True):
+                yield decomposition("triangular", "x", given="a b", unit=unit, **how)
+            for kind, results in (
+                *(("lu", "lu pivots info"), ("det", "det"), ("det", "det logabs")),
+                *(("cholesky", "l info"), ("qr", "q r"), ("qr", "r"), ("inv", "x info")),
+                *(("eigh", "w info"), ("eigh", "w v info"), ("svd", "u s v info"), ("svd", "s")),
+            ):
+                yield decomposition(kind, results, **how)
     every = *ATTENTION_GRADIENTS.examples(), *ATTENTION_UNIT_GRADIENTS.examples()
     for _, strategy, one in every:
         yield where_possible(strategy.planned)(one.problem, one.traits).stages

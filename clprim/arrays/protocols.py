@@ -67,8 +67,10 @@ class Protocols:
             if name in _ATTRIBUTES and args and isinstance(args[0], cl_array.Array):
                 found = getattr(args[0], name)
                 return found(*args[1:], **kwargs) if callable(found) else found
-        if module == "numpy.fft":
-            return getattr(self.namespace.fft, name)(*args, **kwargs)
+        for room in ("fft", "linalg"):
+            found = getattr(getattr(self.namespace, room), name, None)
+            if module == f"numpy.{room}" and found is not None:
+                return found(*args, **kwargs)
         raise _refusal(f"{module}.{name}")
 
 

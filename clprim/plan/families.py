@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.plan.conv.family import CONVOLUTIONS, WINDOWS
+from clprim.plan.decomposition.family import DECOMPOSITIONS
 from clprim.plan.fourier.family import FOURIER
 from clprim.plan.fused.family import (
     ATTENTION_FEW,
@@ -45,4 +46,5 @@ FAMILIES: tuple[Family[Any], ...] = (
     GATES,
     RESIDUALS,
     FOURIER,
+    DECOMPOSITIONS,
 )

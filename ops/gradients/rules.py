@@ -281,24 +281,6 @@ class _Names:
         return later
 
 
-def _cofactors(call: _Names, c: Any) -> Array:
-    """The gradient of a determinant: what is left of each element's row and column, with a sign."""
-    n = c.x.shape[-1]
-    if n < 2:
-        return c.grad.reshape(c.x.shape)
-    if n > _MOST_ROWS:
-        raise DefinitionError(f"matrices of more than {_MOST_ROWS} rows have no gradient here")
-    rest = np.array([[k for k in range(n) if k != i] for i in range(n)])
-    rows, columns = (asarray(rest.reshape(s)) for s in ((n, 1, n - 1, 1), (1, n, 1, n - 1)))
-    less = call.index(c.x, [*[None] * (c.x.ndim - 2), rows, columns])
-    signs = asarray(1 - 2.0 * (np.add.outer(np.arange(n), np.arange(n)) % 2)).astype(c.x.dtype)
-    return call.det(less) * signs * c.grad[..., None, None]
-
-
-# Bound: of matrices whose cofactors are kept at once.
-_MOST_ROWS = 64
-
-
 def _weighed(call: _Names, c: Any, *, nan: bool) -> Array:
     """The gradient of quantiles: each adds up two elements of a sorted line, with weights."""
     alone = c.dim is None and c.axis is None
@@ -355,7 +337,6 @@ _RULES: dict[str, tuple[str, Callable[..., Any]]] = {
     "conv3d": ("x w bias", _convolved),
     "conv_transpose3d": ("x w bias", _transposed),
     "embedding": ("weight", _embedding),
-    "det": ("x", _cofactors),
     **dict.fromkeys(("kthvalue", "median", "nanmedian", "mode"), ("x", _picked)),
     "quantile": ("x", partial(_weighed, nan=False)),
     "nanquantile": ("x", partial(_weighed, nan=True)),

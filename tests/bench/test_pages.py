@@ -55,6 +55,7 @@ def _no_pause(monkeypatch):
         (["ops", "--only", "cross_entropy"], ["1000 classes, backward", "50257 words"]),
         (["gradient"], ["gelu", "focal loss", "deriving", "clprim, by hand"]),
         (["pairs"], ["our matmul", "16 nearest of 300", "our attention"]),
+        (["linalg"], ["40 of 8 × 8", "cholesky", "PyTorch"]),
         (["language"], ["64→96, 3 rows", "ONNX Runtime, integers", "40 keys"]),
         (["subpixel"], ["Pictures of 6 × 10", "64→128 of 6 × 10, NCHW", "clprim, plain stores"]),
         (["launch"], ["conv2d, 16→16", "import clprim", "bare enqueue"]),

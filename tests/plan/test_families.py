@@ -30,6 +30,7 @@ RULED = {
     "first": ("sort/select",),
     "order": ("sort/rank", "sort/lines", "sort/count", "sort/group"),
     "fourier": ("fourier/lines",),
+    "decomposition": ("decomposition/matrices",),
     "scan": ("scan/group", "scan/vectors", "scan/columns"),
 }
 

@@ -1,0 +1,1 @@
+"""Plans of decompositions of small matrices, and of what follows from them."""

@@ -1,0 +1,285 @@
+"""Orthogonal and spectral decompositions: reflections, and Jacobi's rotations.
+
+Matrices of up to 64 rows are decomposed by kernels. Larger ones go to NumPy on the host, but for
+tall ones, whose triangle is decomposed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array
+from clprim.arrays.creation import asarray, zeros
+from clprim.dtypes import real_dtype
+from clprim.errors import DefinitionError, quoted
+from clprim.ops.elementwise.choices import where
+from clprim.ops.linalg.shared import (
+    adjoint,
+    checked,
+    fitting,
+    matrices,
+    on_host,
+    repeated,
+    with_gradient,
+    zero_info,
+)
+from clprim.ops.linalg.solving import solve_triangular
+from clprim.ops.product.matmul import matmul
+from clprim.ops.shape.join import cat
+from clprim.ops.shape.turn import tril
+from clprim.primitives.decomposition import Options, decompose
+
+_MODES = ("reduced", "complete", "r")
+
+
+# --- QR ------------------------------------------------------------------------------------------
+
+
+def _reflected(c: Any) -> Any:
+    (q, r), (dq, dr) = c.made, c.grads
+    if c.mode != "reduced" or r.shape[-2] != r.shape[-1]:
+        raise DefinitionError(
+            f"linalg.qr: no gradient of mode={quoted(c.mode)} of shape {c.A.shape}: expected "
+            "'reduced' of matrices that are not wide"
+        )
+    inner = matmul(r, adjoint(dr)) - matmul(adjoint(dq), q)
+    low = tril(inner, -1)
+    mirrored = low + adjoint(low) + _diagonal_part(inner)
+    left = dq + matmul(q, mirrored)
+    return solve_triangular(adjoint(r), left, upper=False, left=False)
+
+
+def _diagonal_part(x: Any) -> Any:
+    """Returns the real part of a diagonal, with zeros elsewhere."""
+    real = x.real if x.dtype.kind == "c" else x
+    return where(_on_diagonal(x), real.astype(x.dtype), zeros((), x.dtype))
+
+
+def _on_diagonal(x: Any) -> Any:
+    return asarray(np.eye(x.shape[-1], dtype=bool))
+
+
+@with_gradient("A", _reflected, 2)
+def qr(A: Any, mode: str = "reduced") -> tuple[Array, Array]:
+    """Returns Q, R with A = Q R, Q unitary and R an upper triangle, with LAPACK's signs.
+
+    Args:
+        A: (…, m, n).
+        mode: ``"reduced"``: min(m, n) columns of Q; ``"complete"``: m; ``"r"``: Q is empty.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> q, r = ops.linalg.qr(cp.asarray(np.float32([[0, 1], [2, 3]])))
+        >>> r.get()
+        array([[-2., -3.],
+               [ 0., -1.]], dtype=float32)
+    """
+    what = "linalg.qr"
+    dtype = matrices(what, "A", A)
+    if mode not in _MODES:
+        raise DefinitionError(f"{what}: mode={quoted(mode)}: expected one of {', '.join(_MODES)}")
+    lead, (m, n) = A.shape[:-2], A.shape[-2:]
+    k = m if mode == "complete" else min(m, n)
+    none = zeros((0,), dtype)
+    if not A.size:
+        eye = repeated(asarray(np.eye(m, k, dtype=dtype)), lead)
+        return none if mode == "r" else eye.copy(), zeros((*lead, k, n), dtype)
+    if fitting("qr", A, k):
+        names = ("r",) if mode == "r" else ("q", "r")
+        found = decompose(Options("qr", names, k), A)
+        return (none, *found) if mode == "r" else found  # type: ignore[return-value]
+    if mode == "r":
+        return none, on_host(what, lambda a: np.linalg.qr(a, "r"), A)
+    return on_host(what, lambda a: tuple(np.linalg.qr(a, mode)), A)  # type: ignore[no-any-return]
+
+
+# --- symmetric and Hermitian matrices ------------------------------------------------------------
+
+
+def _skew(x: Any) -> Any:
+    return x - adjoint(x)
+
+
+def _turned(c: Any) -> Any:
+    w, v, _ = c.made
+    dw, dv = c.grads[:2]
+    gaps = w[..., None, :] - w[..., :, None]
+    gaps = where(_on_diagonal(gaps), 1, gaps)
+    inner = where(
+        _on_diagonal(gaps), zeros((), v.dtype), _skew(matmul(adjoint(v), dv)) / (2 * gaps)
+    )
+    inner = inner + where(_on_diagonal(gaps), dw[..., None, :].astype(v.dtype), zeros((), v.dtype))
+    return matmul(matmul(v, inner), adjoint(v))
+
+
+@with_gradient("A", _turned, 2)
+def eigh_ex(A: Any, UPLO: str = "L") -> tuple[Array, Array, Array]:
+    """Returns what `eigh` does, and whether there is no such: of what is not finite."""
+    return _rotated(A, UPLO, ("w", "v", "info"))  # type: ignore[return-value]
+
+
+def _rotated(A: Any, UPLO: str, names: tuple[str, ...]) -> tuple[Any, ...]:
+    what = "linalg.eigh"
+    dtype = matrices(what, "A", A, square=True)
+    if not isinstance(UPLO, str) or UPLO not in ("L", "U", "l", "u"):
+        raise DefinitionError(f"{what}: UPLO={quoted(UPLO)}: expected 'L' or 'U'")
+    upper = UPLO in "Uu"
+    vectors = "v" in names
+    if not A.size:
+        w = zeros(A.shape[:-1], real_dtype(dtype))
+        return (w, A.copy(), zero_info(A)) if vectors else (w, zero_info(A))
+    if fitting("eigh", A):
+        w, *rest = decompose(Options("eigh", names), A.mT if upper else A)
+        if vectors and upper and dtype.kind == "c":
+            rest[0] = rest[0].conj()
+        return w, *rest
+    side = UPLO.upper()
+    if vectors:
+        found = on_host(what, lambda a: tuple(np.linalg.eigh(a, side)), A)
+        return *found, zero_info(A)
+    return on_host(what, lambda a: np.linalg.eigvalsh(a, side), A), zero_info(A)
+
+
+def eigh(A: Any, UPLO: str = "L") -> tuple[Array, Array]:
+    """Returns the eigenvalues, in ascending order, and eigenvectors of Hermitian matrices.
+
+    Args:
+        A: (…, n, n), of which one triangle is read.
+        UPLO: Which: ``"L"``, the lower, or ``"U"``.
+
+    Returns:
+        (…, n), real, and (…, n, n), whose columns are the vectors.
+
+    Raises:
+        SingularError: A matrix is not finite; in a trace, which cannot look, there are NaN.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> ops.linalg.eigh(cp.asarray(np.float32([[3, 0], [0, 1]])))[0].get()
+        array([1., 3.], dtype=float32)
+    """
+    w, v, info = eigh_ex(A, UPLO)
+    checked("linalg.eigh", info, "eigenvalues of a matrix did not converge")
+    return w, v
+
+
+def eigvalsh(A: Any, UPLO: str = "L") -> Array:
+    """Returns the eigenvalues alone; see `eigh`."""
+    w, info = eigvalsh_ex(A, UPLO)
+    checked("linalg.eigvalsh", info, "eigenvalues of a matrix did not converge")
+    return w
+
+
+def _of_values(c: Any) -> Any:
+    v = eigh_ex(c.A, c.UPLO)[1]
+    return matmul(v * c.grad[..., None, :].astype(v.dtype), adjoint(v))
+
+
+@with_gradient("A", _of_values)
+def eigvalsh_ex(A: Any, UPLO: str) -> tuple[Array, Array]:
+    """Returns what `eigvalsh` does, and whether there is no such."""
+    return _rotated(A, UPLO, ("w", "info"))  # type: ignore[return-value]
+
+
+# --- singular values -----------------------------------------------------------------------------
+
+
+def _singular(c: Any) -> Any:
+    (u, s, vh, _), (du, ds, dvh) = c.made, c.grads[:3]
+    if c.full_matrices and c.A.shape[-1] != c.A.shape[-2]:
+        raise DefinitionError("linalg.svd: no gradient with full_matrices=True: expected False")
+    kind, k = u.dtype, s.shape[-1]
+    squares = s * s
+    gaps = squares[..., None, :] - squares[..., :, None]
+    gaps = where(_on_diagonal(gaps), 1, gaps)
+    column, row = s[..., None, :].astype(kind), s[..., :, None].astype(kind)
+    of_u, of_v = matmul(adjoint(u), du), matmul(vh, adjoint(dvh))
+    inner = _skew(of_u) / gaps * column + row * (_skew(of_v) / gaps)
+    inner = inner + where(_on_diagonal(gaps), ds[..., None, :].astype(kind), zeros((), kind))
+    if kind.kind == "c":
+        halved = _skew(of_u) / (2 * column)
+        inner = inner + where(_on_diagonal(gaps), halved, zeros((), kind))
+    found = matmul(matmul(u, inner), vh)
+    if c.A.shape[-2] > k:
+        rest = (du - matmul(u, of_u)) / column
+        found = found + matmul(rest, vh)
+    if c.A.shape[-1] > k:
+        rest = (dvh - matmul(adjoint(of_v), vh)) / row
+        found = found + matmul(u, rest)
+    return found
+
+
+@with_gradient("A", _singular, 3)
+def svd_ex(A: Any, full_matrices: bool = True) -> tuple[Array, Array, Array, Array]:
+    """Returns what `svd` does, and whether there is no such: of what is not finite."""
+    what = "linalg.svd"
+    dtype = matrices(what, "A", A)
+    lead, (m, n) = A.shape[:-2], A.shape[-2:]
+    if m < n:
+        v, s, u, info = svd_ex(A.mT, full_matrices)
+        return u.mT, s, v.mT, info
+    if not A.size:
+        k = m if full_matrices else 0
+        u, vh = (repeated(asarray(np.eye(*size, dtype=dtype)), lead) for size in ((m, k), (n, n)))
+        return u.copy(), zeros((*lead, n), real_dtype(dtype)), vh.copy(), zero_info(A)
+    if fitting("svd", A) and not (full_matrices and m > n):
+        names = ("u", "s", "v", "info")
+        return decompose(Options("svd", names), A)  # type: ignore[return-value]
+    if fitting("qr", A, m if full_matrices else n):
+        q, r = qr(A, "complete" if full_matrices else "reduced")
+        u, s, vh, info = svd_ex(r[..., :n, :], full_matrices=False)
+        u = matmul(q[..., :n], u)
+        return cat([u, q[..., n:]], -1) if m > n and full_matrices else u, s, vh, info
+    found = on_host(what, lambda a: tuple(np.linalg.svd(a, full_matrices)), A)
+    return *found, zero_info(A)
+
+
+def svd(A: Any, full_matrices: bool = True) -> tuple[Array, Array, Array]:
+    """Returns U, S, Vᴴ with A = U S Vᴴ, and singular values in descending order.
+
+    Args:
+        A: (…, m, n).
+        full_matrices: Whether U and V are square, or have min(m, n) columns.
+
+    Raises:
+        SingularError: A matrix is not finite; in a trace, which cannot look, there are NaN.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> ops.linalg.svd(cp.asarray(np.float32([[0, 2], [3, 0]])))[1].get()
+        array([3., 2.], dtype=float32)
+    """
+    *found, info = svd_ex(A, full_matrices)
+    checked("linalg.svd", info, "singular values of a matrix did not converge")
+    return tuple(found)  # type: ignore[return-value]
+
+
+def svdvals(A: Any) -> Array:
+    """Returns the singular values alone; see `svd`."""
+    s, info = svdvals_ex(A)
+    checked("linalg.svdvals", info, "singular values of a matrix did not converge")
+    return s
+
+
+def _of_singular_values(c: Any) -> Any:
+    u, _, vh, _ = svd_ex(c.A, full_matrices=False)
+    return matmul(u * c.grad[..., None, :].astype(u.dtype), vh)
+
+
+@with_gradient("A", _of_singular_values)
+def svdvals_ex(A: Any) -> tuple[Array, Array]:
+    """Returns what `svdvals` does, and whether there is no such."""
+    dtype = matrices("linalg.svdvals", "A", A)
+    m, n = A.shape[-2:]
+    if not A.size:
+        return zeros((*A.shape[:-2], min(m, n)), real_dtype(dtype)), zero_info(A)
+    a = A if m >= n else A.mT
+    if fitting("svd", a):
+        return decompose(Options("svd", ("s", "info")), a)  # type: ignore[return-value]
+    found = on_host("linalg.svdvals", lambda a: np.linalg.svd(a, compute_uv=False), A)
+    return found, zero_info(A)
