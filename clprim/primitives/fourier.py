@@ -102,7 +102,7 @@ def _transform(
 
 
 _fourier = _Fourier("fourier")
-register_form("fourier", lambda: _fourier)
+register_form("fourier", lambda: _fourier, Options)
 
 
 @lru_cache(maxsize=256)

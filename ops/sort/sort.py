@@ -47,7 +47,8 @@ def in_order(what: str, x: Any, axis: int, descending: bool, first: int, count: 
 @repeatable
 def ordered(what: str, x: Any, at: int) -> tuple[Array, Array]:
     """Returns values and indices along an axis, the least first."""
-    found: tuple[Array, Array] = in_order(what, x, at, False, 0, x.shape[at])
+    count = x.shape[at] if x.ndim else 1
+    found: tuple[Array, Array] = in_order(what, x, at, False, 0, count)
     return found
 
 
@@ -156,6 +157,8 @@ def sort_backward(
         raise ShapeError(
             f"{what}: grad {grad.shape} and indices {indices.shape} do not fit sizes {sizes}"
         )
+    if not sizes:
+        return kernel("y0 = x0;", what, grad.dtype)(grad.reshape(()))
     # Where does each element go? The order of the indices is the inverse, if they are all there; of
     # some, a search in their order finds out.
     values, order = ordered(what, indices, at)

@@ -63,6 +63,14 @@ def test_a_graph_comes_back(tmp_path):
 
 
 @pytest.mark.alone
+def test_a_graph_of_transforms_comes_back(tmp_path):
+    (x,) = arrays((3, 12))
+    compiled = cp.jit(lambda x: (ops.fft.rfft(x), ops.fft.ifft(x, 5, 0).real))
+    compiled.graph(x).save(tmp_path / "net.clprim")
+    for found, each in zip(cp.Graph.load(tmp_path / "net.clprim")(x), compiled(x), strict=True):
+        np.testing.assert_array_equal(found.get(), each.get())
+
+
 def test_a_graph_that_was_called_goes_with_its_memory(tmp_path):
     x, _ = saved(tmp_path / "net.clprim")
     graph = cp.Graph.load(tmp_path / "net.clprim")

@@ -136,6 +136,15 @@ def test_gradient_of_what_was_chosen(device):
 
 
 @pytest.mark.parametrize("keepdim", [True, False])
+@pytest.mark.parametrize("name", ["median", "nanmedian", "mode", "sort", "topk", "kthvalue"])
+def test_gradients_of_a_number_are_those_of_its_line(device, name, keepdim):
+    args = {"sort": (0,), "topk": (1, 0), "kthvalue": (1, 0, keepdim)}.get(name, (0, keepdim))
+    chosen = cp.value_and_grad(lambda x: getattr(ops, name)(x, *args)[0].sum() * 3, wrt=0)
+    value, gradient = chosen(cp.asarray(np.float32(2)))
+    assert (value.item(), gradient.item(), gradient.shape) == (6, 3, ())
+
+
+@pytest.mark.parametrize("keepdim", [True, False])
 def test_kthvalue_and_median(device, keepdim):
     x = np.random.default_rng(1).permutation(3000).reshape(5, 6, 100).astype(np.float32)
     t, d = torch.tensor(x), cp.asarray(x)
