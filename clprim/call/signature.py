@@ -68,9 +68,7 @@ class Calls(Generic[T]):
         calls of equal signature pass the same checks, so the second one needs none. A call that
         must be checked in full has none: one with an array of another context, with something that
         is no array, or with an unhashable option. Options must be equal only where they mean the
-        same; what users give, `told_apart` makes so.
-
-        This is the hot path: what a repeated call costs, but for the launch, is spent here.
+        same; what users give, `told_apart` makes so. What a repeated call costs is spent here.
         """
         context, queue = device.context, device.queue
         found: list[Any] = [device.index, len(arrays), options]

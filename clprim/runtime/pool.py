@@ -24,11 +24,7 @@ def make_pool(device: cl.Device, queue: cl.CommandQueue) -> pyopencl.tools.Memor
 
 
 class _HostPool(pyopencl.tools.MemoryPool):
-    """A pool in the host's memory.
-
-    On pages of 4 KiB a kernel that streams through memory lost a quarter of the bandwidth where
-    this was measured, to look-ups of addresses and because prefetching ends with the page.
-    """
+    """A pool in the host's memory, on huge pages: prefetching ends with a page."""
 
     def __init__(
         self,

@@ -21,7 +21,6 @@ from clprim.ops.conv.operands import (
     axes_of,
     batched,
     check_groups,
-    check_rank,
     check_shapes,
     check_transposed,
     looked_up,
@@ -327,8 +326,7 @@ def _transposed(
     stride, padding, output_padding, groups, dilation = settings
     ndim = rank_of(what)
     x, matrix, single = operands_of(what, ndim, "x", x, w, store["algorithm"])
-    check_rank(what, "x", x.shape, ndim + 2)
-    check_rank(what, "w", matrix.shape, ndim + 2)
+    check_transposed(what, x.shape, matrix.shape, groups, ndim + 2)
     if ndim == 1:
         (more,) = numbers(what, "output_padding", output_padding, 1, 0)
         pads = sides(what, "padding", padding, 1)
@@ -336,7 +334,6 @@ def _transposed(
         told = Settings(*across(axis), groups, (0, more))
         told = _with_store(told, bias, store, axes_of(single))
         return _rows(problem.transposed(what), (x, w, bias), told, store, single)
-    check_transposed(what, x.shape, matrix.shape, groups)
     sizes = x.shape[2:], matrix.shape[2:]
     found = transposed_axes(what, *sizes, stride, padding, output_padding, dilation)
     shape = (x.shape[0], matrix.shape[1] * groups, *(axis.size for axis in found))

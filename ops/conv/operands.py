@@ -112,8 +112,12 @@ def check_shapes(
     return w[0], w[1]
 
 
-def check_transposed(what: str, x: Sequence[int], w: Sequence[int], groups: int) -> None:
+def check_transposed(
+    what: str, x: Sequence[int], w: Sequence[int], groups: int, rank: int = 4
+) -> None:
     """Refuses shapes that have no transposed convolution."""
+    check_rank(what, "x", x, rank)
+    check_rank(what, "w", w, rank)
     check_groups(what, groups)
     if x[1] != w[0] or x[1] % groups:
         raise ShapeError(

@@ -223,7 +223,7 @@ REFUSED = [
     (
         ShapeError,
         "conv_transpose1d: output_padding",
-        lambda x, w: ops.conv_transpose1d(x[0, 0], w[0, 0], output_padding=(1, 1)),
+        lambda x, w: ops.conv_transpose1d(x[0, 0], w[0, :, 0], output_padding=(1, 1)),
     ),
 ]
 
