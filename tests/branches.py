@@ -27,6 +27,7 @@ from support import BFLOAT16
 
 import clprim as cp
 from clprim.dtypes import scalar_dtype
+from clprim.language.definition import define_pointwise
 from clprim.language.epilogue_snippet import define_epilogue
 from clprim.language.grouped_definition import define_grouped
 from clprim.plan.conv.dense import dense_convolution, dense_depthwise
@@ -45,7 +46,7 @@ from clprim.plan.depthwise.weight.code import gradient_of
 from clprim.plan.epilogue import POSITION, Epilogue
 from clprim.plan.fourier.family import FOURIER
 from clprim.plan.fourier.problem import Side as Line
-from clprim.plan.fourier.problem import Transform
+from clprim.plan.fourier.problem import Strung, Transform
 from clprim.plan.fused.family import ATTENTION_GRADIENTS, ATTENTION_UNIT_GRADIENTS, RESIDUALS
 from clprim.plan.fused.residual_tiles import InvertedResidual
 from clprim.plan.grouped.family import GROUPS
@@ -134,6 +135,7 @@ def order(lines, length, traits, k=0):
 
 def fourier(n, sizes, traits, *, x=None, y=None, dtype=np.float32, **how):
     """The kernels of Fourier transforms; sides are (step, part, steps of loops), or dense."""
+    how.setdefault("real", (x is not None and x[1] == 0) or how.get("half", False))
     dense = (2, 1, tuple(2 * n * k for k in row_major_strides(sizes)))
     sides = [Line(name, 0, *(given or dense)) for name, given in (("x", x), ("y", y))]
     how = {"have": n, "kept": n} | how
@@ -152,6 +154,37 @@ def decomposition(kind, results, size, traits, *, parts=1, dtype=np.float32, giv
     arrays = tuple(sides[:count]), tuple(sides[count:])
     what = Decomposition(kind, m, n, k, (100,), *arrays, np.dtype(dtype), parts, **how)
     return DECOMPOSITIONS.plan(what, traits).stages
+
+
+def strung(part, text, x, y, *given, numbers=0):
+    """A string of a transform, beside arrays of some dtypes, (dtype, step, steps of loops) each."""
+    sides = tuple(Line(f"{part}_x{k}", 0, a[1], 0, a[2]) for k, a in enumerate(given, 1))
+    types, scalars = tuple(np.dtype(a[0]) for a in given), (np.dtype(np.float32),) * numbers
+    definition = define_pointwise(text, name=part, preamble="")
+    return Strung(definition, np.dtype(x), np.dtype(y), sides, types, scalars, 1)
+
+
+def strung_transforms():
+    """Transforms with strings on what they read and write."""
+    real, pair = "float32", "complex64"
+    window = strung("load", "y0 = x0 * x1 + w0;", real, real, (real, 1, (0,)), numbers=1)
+    power = strung("store", "y0 = real(x0) * real(x0);", pair, real)
+    chirp = strung("load", "y0 = x0 * x1;", pair, pair, (pair, 1, (0,)))
+    lines = strung("store", "y0 = x0 * x1;", pair, pair, (pair, 80, (1,)))
+    odd = strung("load", "y0 = x0 > 0 ? exp(x0) : x1;", real, real, ("float16", 1, (7,)))
+    each = strung("store", "y0 = exp(x0);", pair, pair)
+    bare = strung("store", "y0 = x0 + w0;", real, real, numbers=1)
+    for traits in (CPU, GPU):
+        x, y = (1, 0, (32,)), (1, 0, (17,))
+        yield fourier(32, (40,), traits, x=x, y=y, kept=17, load=window, store=power)
+        yield fourier(32, (40,), traits, x=x, kept=17, load=odd, have=20)
+        yield fourier(15, (40,), traits, load=chirp, store=each, have=9)
+        yield fourier(47, (40,), traits, load=chirp, store=lines, kept=3)
+        yield fourier(32, (40,), traits, y=x, half=True, have=17, load=chirp, store=bare)
+    columns = (80, 1, (2,))
+    yield fourier(6, (40,), CPU, x=columns, y=columns, load=chirp, store=lines, have=4, kept=3)
+    yield fourier(6, (40,), CPU, x=(120, 1, (3,)), y=(80, 0, (2,)), store=power, load=chirp)
+    yield fourier(4093, (2,), CPU, load=chirp, store=each)
 
 
 def over_pairs():
@@ -563,6 +596,8 @@ def plans():
                 *(("eigh", "w info"), ("eigh", "w v info"), ("svd", "u s v info"), ("svd", "s")),
             ):
                 yield decomposition(kind, results, **how)
+
+    yield from strung_transforms()
     every = *ATTENTION_GRADIENTS.examples(), *ATTENTION_UNIT_GRADIENTS.examples()
     for _, strategy, one in every:
         yield where_possible(strategy.planned)(one.problem, one.traits).stages

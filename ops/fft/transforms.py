@@ -7,24 +7,31 @@ both by √n.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import zeros
+from clprim.call.primitive import NoPlanError
+from clprim.call.scalars import check_count
 from clprim.dtypes import complex_dtype, real_dtype
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.dims import named_once, one_dim, whole
-from clprim.primitives.fourier import Options, transform
+from clprim.ops.shared.epilogue import split_arguments
+from clprim.primitives.fourier import Options, elementwise, is_complex_in, transform
+from clprim.runtime.tracing import active
 
+_NO_STRINGS = (None, (), None, ())
 _POWERS = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
 
 
 def fft(
     x: Any, n: int | None = None, dim: int | None = None, norm: str | None = None, *,
-    axis: int | None = None,
+    axis: int | None = None, load: str | None = None, load_args: Any = (),
+    store: str | None = None, store_args: Any = (),
 ) -> Array:  # fmt: skip
     """Returns the Fourier transform along a dimension.
 
@@ -35,6 +42,11 @@ def fft(
         dim: The dimension, by default the last one.
         norm: ``"backward"``, ``"ortho"`` or ``"forward"``: 1, 1 / √n or 1 / n times the sum.
         axis: The same as ``dim``, by NumPy's name.
+        load: A string of a `Pointwise` that makes ``y0`` of each number ``x0`` before it is
+            transformed, inside the transform where a kernel can.
+        load_args: Its arrays from ``x1`` on, which broadcast to x, and then numbers from ``w0`` on.
+        store: Such a string on each result.
+        store_args: Its arrays from ``x1`` on, which broadcast to the result, and then numbers.
 
     Returns:
         complex64, or complex128 of float64 and complex128.
@@ -45,59 +57,89 @@ def fft(
         >>> ops.fft.fft(cp.asarray(np.float32([1, 0, -1, 0]))).get()
         array([0.+0.j, 2.+0.j, 0.+0.j, 2.+0.j], dtype=complex64)
     """
-    return along("fft.fft", x, n, named_once("fft.fft", dim, axis, -1), norm)
+    what, strings = "fft.fft", (load, load_args, store, store_args)
+    dim = named_once(what, dim, axis, -1)
+    return along(what, x, n, dim, norm, strings=strings)
 
 
 def ifft(
     x: Any, n: int | None = None, dim: int | None = None, norm: str | None = None, *,
-    axis: int | None = None,
+    axis: int | None = None, load: str | None = None, load_args: Any = (),
+    store: str | None = None, store_args: Any = (),
 ) -> Array:  # fmt: skip
     """Returns the inverse Fourier transform along a dimension; arguments as in `fft`."""
-    return along("fft.ifft", x, n, named_once("fft.ifft", dim, axis, -1), norm, inverse=True)
+    what, strings = "fft.ifft", (load, load_args, store, store_args)
+    dim = named_once(what, dim, axis, -1)
+    return along(what, x, n, dim, norm, strings=strings, inverse=True)
 
 
 def rfft(
     x: Any, n: int | None = None, dim: int | None = None, norm: str | None = None, *,
-    axis: int | None = None,
+    axis: int | None = None, load: str | None = None, load_args: Any = (),
+    store: str | None = None, store_args: Any = (),
 ) -> Array:  # fmt: skip
     """Returns the first n // 2 + 1 numbers of the transform of real numbers, which give the rest.
 
     Arguments as in `fft`.
     """
-    what = "fft.rfft"
-    return along(what, x, n, named_once(what, dim, axis, -1), norm, given="real")
+    what, strings = "fft.rfft", (load, load_args, store, store_args)
+    dim = named_once(what, dim, axis, -1)
+    return along(what, x, n, dim, norm, strings=strings, given="real")
 
 
 def irfft(
     x: Any, n: int | None = None, dim: int | None = None, norm: str | None = None, *,
-    axis: int | None = None,
+    axis: int | None = None, load: str | None = None, load_args: Any = (),
+    store: str | None = None, store_args: Any = (),
 ) -> Array:  # fmt: skip
     """Returns the real numbers whose `rfft` is given; n of them, by default 2 · (numbers - 1).
 
     Imaginary parts at 0 and n / 2 are ignored. Arguments as in `fft`.
     """
-    what = "fft.irfft"
-    return along(what, x, n, named_once(what, dim, axis, -1), norm, inverse=True, given="half")
+    what, strings = "fft.irfft", (load, load_args, store, store_args)
+    return along(
+        what,
+        x,
+        n,
+        named_once(what, dim, axis, -1),
+        norm,
+        strings=strings,
+        inverse=True,
+        given="half",
+    )
 
 
 def hfft(
     x: Any, n: int | None = None, dim: int | None = None, norm: str | None = None, *,
-    axis: int | None = None,
+    axis: int | None = None, load: str | None = None, load_args: Any = (),
+    store: str | None = None, store_args: Any = (),
 ) -> Array:  # fmt: skip
     """Returns the transform, which is real, of numbers of which half is given: x[-k] = conj(x[k]).
 
     There are n results, by default 2 · (numbers - 1). Arguments as in `fft`.
     """
-    return along("fft.hfft", x, n, named_once("fft.hfft", dim, axis, -1), norm, given="half")
+    what, strings = "fft.hfft", (load, load_args, store, store_args)
+    dim = named_once(what, dim, axis, -1)
+    return along(what, x, n, dim, norm, strings=strings, given="half")
 
 
 def ihfft(
     x: Any, n: int | None = None, dim: int | None = None, norm: str | None = None, *,
-    axis: int | None = None,
+    axis: int | None = None, load: str | None = None, load_args: Any = (),
+    store: str | None = None, store_args: Any = (),
 ) -> Array:  # fmt: skip
     """Returns the numbers whose `hfft` is given, n // 2 + 1 of them; arguments as in `fft`."""
-    what = "fft.ihfft"
-    return along(what, x, n, named_once(what, dim, axis, -1), norm, inverse=True, given="real")
+    what, strings = "fft.ihfft", (load, load_args, store, store_args)
+    return along(
+        what,
+        x,
+        n,
+        named_once(what, dim, axis, -1),
+        norm,
+        strings=strings,
+        inverse=True,
+        given="real",
+    )
 
 
 def along(
@@ -109,6 +151,7 @@ def along(
     *,
     inverse: bool = False,
     given: str = "complex",
+    strings: tuple[str | None, Any, str | None, Any] = _NO_STRINGS,
 ) -> Array:
     """Returns transforms of ``complex`` or ``real`` numbers, or of ``half`` a spectrum."""
     x = numbers(what, x, given)
@@ -122,10 +165,50 @@ def along(
     power = power_of(what, norm)
     scale = count ** (power - 1 if inverse else -power)
     kept = count // 2 + 1 if given == "real" else count
+    load, load_args, store, store_args = strings
+    options = Options(count, axis, inverse, kept, half, real=half, pairs=False)
+    if load is not None or store is not None or not (_none(load_args) and _none(store_args)):
+        (arrays, values), (others, factors) = map(split_arguments, (load_args, store_args))
+        before = _string(what, "load", load, (*arrays, *values))
+        after = _string(what, "store", store, (*others, *factors))
+        inside = options._replace(
+            load=load or "", store=store or "", arrays=len(arrays), numbers=len(values)
+        )
+        if given == "real" and is_complex_in(x, inside, arrays, values):
+            raise DTypeError(f"{what}: load= makes complex numbers of x, expected real ones")
+        if active.now is None and have:
+            try:
+                return transform(x, inside, scale, (*arrays, *others), (*values, *factors))
+            except NoPlanError:
+                pass
+        x = before(x)
+        return after(along(what, x, count, axis, norm, inverse=inverse, given=given))
     if not have:
         shape = (*x.shape[:axis], kept, *x.shape[axis + 1 :])
         return zeros(shape, real_dtype(x.dtype) if half else complex_dtype(x.dtype))
-    return transform(x, Options(count, axis, inverse, kept, half, real=half, pairs=False), scale)
+    return transform(x, options, scale)
+
+
+def _none(args: Any) -> bool:
+    return args.__class__ is tuple and not args
+
+
+def _string(what: str, part: str, text: Any, args: tuple[Any, ...]) -> Callable[[Any], Any]:
+    """Returns what a string makes of an array, by itself; the array where there is none."""
+    if text is None:
+        if args:
+            raise DefinitionError(f"{what}: {part}_args without {part}=")
+        return lambda x: x
+    run = elementwise(part, text)
+    check_count(f"{what}: {part}=", 1 + len(args), run.inputs, run.scalars)
+
+    def made(x: Any) -> Any:
+        found = run(x, *args)
+        if isinstance(found, tuple) or found.shape != x.shape:
+            raise ShapeError(f"{what}: {part}= makes something else than one result of {x.shape}")
+        return found
+
+    return made
 
 
 def power_of(what: str, norm: Any) -> float:

@@ -107,9 +107,9 @@ def stft(
     shape = (*x.shape[:-1], 1 + (x.shape[-1] - n) // hop, n)
     strides = (*x.strides[:-1], hop * x.strides[-1], x.strides[-1])
     framed = view_of(x, shape, strides, x.offset)
-    framed = framed if window is None else framed * window
-    norm = "ortho" if normalized else None
-    found = along(what, framed, n, -1, norm, given="real" if half else "complex")
+    norm, given = "ortho" if normalized else None, "real" if half else "complex"
+    strings = (None if window is None else "y0 = x0 * x1;", () if window is None else window)
+    found = along(what, framed, n, -1, norm, given=given, strings=(*strings, None, ()))
     return found.swapaxes(-1, -2)
 
 

@@ -17,7 +17,14 @@ def _example(n: int, count: int, x_part: int = 1) -> Transform:
         Side(name, 0, part + 1, part, (n * (part + 1),)) for name, part in (("x", x_part), ("y", 1))
     )
     return Transform(
-        n, (count,), x, y, np.dtype(np.float32), have=n, kept=n if x_part else n // 2 + 1
+        n,
+        (count,),
+        x,
+        y,
+        np.dtype(np.float32),
+        have=n,
+        kept=n if x_part else n // 2 + 1,
+        real=not x_part,
     )
 
 

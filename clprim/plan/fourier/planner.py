@@ -19,20 +19,33 @@ from functools import cached_property
 
 import numpy as np
 
-from clprim.dtypes import AnyDType, stored_type
+from clprim.dtypes import AnyDType, stored_type, value_dtype
+from clprim.language.complex_numbers import is_complex
 from clprim.plan.fourier.problem import (
     Lines,
     Places,
     Recipe,
     Side,
+    Strung,
     Transform,
+    moved,
     radices_of,
     recipe,
     stages,
 )
-from clprim.plan.kernel import KernelCode, KernelPlan, Plan, power_of_two, round_up, work_group
+from clprim.plan.kernel import (
+    KernelCode,
+    KernelPlan,
+    OperandCode,
+    Plan,
+    ScalarCode,
+    power_of_two,
+    round_up,
+    work_group,
+)
 from clprim.plan.machine import GROUP, ITEMS, STARTING, WORK
 from clprim.plan.parameters import Arguments
+from clprim.plan.snippets import Printed, own_names, unified_functions
 from clprim.plan.strides import index_reaching
 from clprim.traits import DeviceTraits
 
@@ -55,6 +68,20 @@ class Station:
     halves: bool = False
     ordered: bool = False
     filtered: bool = False
+
+
+@dataclass(frozen=True)
+class StringCode:
+    """A string on numbers that are read, or that are to be written."""
+
+    part: str
+    text: str
+    lanes: int  # Of the vectors that it computes; 1 where they are taken one by one
+    x: str  # The types of ``x0`` and of ``y0``
+    y: str
+    operands: tuple[OperandCode, ...]
+    scalars: tuple[ScalarCode, ...]
+    pairs: bool  # Whether a number is two real ones, each of them an element
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +117,25 @@ class FourierCode(KernelCode):
     real_first: bool  # Whether rounding may not leave an imaginary part at place 0
     whole: int  # Points of a line
     work: int  # Numbers that a work-item has
+    load: StringCode | None
+    store: StringCode | None
     outer: int  # Loops beside the one across neighbouring lines
+
+    @property
+    def strings(self) -> tuple[StringCode, ...]:
+        """Those that there are."""
+        return tuple(s for s in (self.load, self.store) if s is not None)
+
+    @property
+    def vectors(self) -> list[str]:
+        """The types of the vectors that strings compute in."""
+        return sorted({f"{self.real}{s.lanes}" for s in self.strings if s.lanes > 1})
+
+    @property
+    def paired(self) -> int:
+        """Lanes of the vectors of complex numbers that strings read."""
+        found = [s.lanes for s in self.strings if any(o.value != self.real for o in s.operands)]
+        return max(found, default=1)
 
     @property
     def width(self) -> int:
@@ -235,9 +280,18 @@ def _parts(what: Transform, made: Recipe, traits: DeviceTraits) -> Iterator[Tran
     room = max(1, traits.cache_bytes // 2 // line)
     each = round_up(room, lanes) if room >= lanes else room
     for start in range(0, size, each):
-        sides = (replace(s, start=s.start + start * s.strides[0]) for s in (what.x, what.y))
-        x, y = sides
-        yield replace(what, sizes=(min(each, size - start), *what.sizes[1:]), x=x, y=y)
+
+        def later(side: Side, start: int = start) -> Side:
+            return replace(side, start=side.start + start * side.strides[0])
+
+        yield replace(
+            what,
+            sizes=(min(each, size - start), *what.sizes[1:]),
+            x=later(what.x),
+            y=later(what.y),
+            load=moved(what.load, later),
+            store=moved(what.store, later),
+        )
 
 
 def _way(side: Side, lane: int, *, lone: bool, edge: bool) -> str:
@@ -322,7 +376,7 @@ class _Stage:
                 abs(side.start)
                 + abs(side.step) * lines.n
                 + sum(abs(a) * b for a, b in zip(side.strides, lines.sizes, strict=True))
-                for side in (lines.x, lines.y)
+                for side in (lines.x, lines.y, *(side for _, side in self._operands()))
             )
         )
 
@@ -369,6 +423,10 @@ class _Stage:
         x, y, read, written = lines.x, lines.y, lines.read, lines.written
         lone = not is_cpu or self.width == 1
         mirrored = bool(lines.points)
+        printed = Printed()
+        load = self._string("load", lines.load, lane, printed)
+        store = self._string("store", lines.store, lane, printed)
+        snippets = [s.definition.expr for s in (lines.load, lines.store) if s is not None]
         edges = [bool(p.limit and p.strides[lane]) for p in (read, written)]
         return FourierCode(
             name=f"fourier_{n}",
@@ -401,8 +459,51 @@ class _Stage:
             real_first=lines.real_first,
             whole=lines.whole or n,
             work=n,
+            load=load,
+            store=store,
+            guards=printed.guards,
+            unified=unified_functions(snippets, "", self.traits),
+            own=own_names(snippets, ""),
             outer=len(others),
         )
+
+    def _string(self, part: str, strung: Strung | None, lane: int, p: Printed) -> StringCode | None:
+        """Returns what is printed of a string."""
+        if strung is None:
+            return None
+        definition, width = strung.definition, self.width if self.traits.is_cpu else 1
+        every = [strung.x, strung.y, *strung.dtypes, *strung.scalars]
+        x, y, *values = (stored_type(value_dtype(d, every)).value for d in every)
+        steps = [side.strides[lane] for side in strung.sides]
+        sources = zip(strung.dtypes, values, steps, strict=False)
+        operands = [
+            replace(OperandCode.of(f"{part}_x{k}", d, value_dtype(d, every), step), value=value)
+            for k, (d, value, step) in enumerate(sources, 1)
+        ]
+        scalars = tuple(ScalarCode(f"w{n}", v) for n, v in enumerate(values[len(strung.dtypes) :]))
+        pair = f"{stored_type(self.dtype).value}2"
+        types = {"x0": x, "y0": y} | {f"x{k}": o.value for k, o in enumerate(operands, 1)}
+        types |= {w.name: w.value for w in scalars}
+        mixed = is_complex(definition.expr, tuple(types.items()))
+        same = all(v in (pair, pair[:-1]) for v in types.values())
+        fits = definition.pairs_componentwise if mixed else definition.componentwise
+        near = all(step in (0, 1) for step in steps)
+        lanes = (width // 2 if mixed else width) if fits and same and near else 1
+        text = p.text(definition.expr, types, vectors=mixed and lanes > 1)
+        return StringCode(part, text, max(1, lanes), x, y, tuple(operands), scalars, strung.pairs)
+
+    def _strung(self) -> list[tuple[str, Strung]]:
+        """The strings that there are, and what part each is."""
+        parts = ("load", self.lines.load), ("store", self.lines.store)
+        return [(name, strung) for name, strung in parts if strung is not None]
+
+    def _operands(self) -> list[tuple[str, Side]]:
+        """What strings read beside the transform's own, and where."""
+        return [
+            (f"{part}_x{k}", side)
+            for part, strung in self._strung()
+            for k, side in enumerate(strung.sides, 1)
+        ]
 
     def _arguments(self, others: list[int], tiles: int, per_group: int) -> Arguments:
         lines, lane, tables = self.lines, self.lane, self.tables
@@ -430,6 +531,22 @@ class _Stage:
             walked += [each.strides[d] for each in (lines.read, lines.written)]
             for label, step in zip(("x", "y", "in", "out"), walked, strict=True):
                 found.numbers(**{f"{label}_k{k}": step})
+        for k, d in enumerate(others):
+            for name, side in self._operands():
+                found.numbers(**{f"{name}_k{k}": side.strides[d]})
         if lines.scaled:
             found.scalar(real, "scale", 0)
+        for part, strung in self._strung():
+            every = [strung.x, strung.y, *strung.dtypes, *strung.scalars]
+            for k, dtype in enumerate(strung.dtypes, 1):
+                found.memory(stored_type(dtype).storage, f"{part}_x{k}_memory")
+            for n, dtype in enumerate(strung.scalars):
+                value = stored_type(value_dtype(dtype, every)).value
+                code = ScalarCode(f"{part}_w{n}", value)
+                found.scalar(code.argument, code.name, strung.first + n)
+        for name, side in self._operands():
+            words = ("start", "step", "lane", "part")
+            given = side.start, side.step, side.strides[lane], side.part
+            labels = [f"{name}_{word}" for word in words]
+            found.numbers(**dict(zip(labels, given, strict=True)))
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from clprim.dtypes import AnyDType
+from clprim.language.definition import PointwiseDefinition
 from clprim.traits import DeviceTraits
 
 # Bound: the largest prime that templates print sums and differences for.
@@ -36,6 +37,38 @@ class Side:
     def in_pairs(self) -> Side:
         """Returns the side of real numbers, every second of which is an imaginary part."""
         return replace(self, step=2 * self.step, part=self.step)
+
+    def every(self, k: int) -> Side:
+        """Returns the side of lines of every k-th number, which begin at neighbouring ones."""
+        return replace(self, step=self.step * k, strides=(*self.strides, self.step))
+
+
+@dataclass(frozen=True)
+class Strung:
+    """The user's string on what is read, or on what is written."""
+
+    definition: PointwiseDefinition
+    x: AnyDType  # Of ``x0``, and of ``y0``
+    y: AnyDType
+    # Where what else it reads lies, in elements, and of which dtypes that is
+    sides: tuple[Side, ...]
+    dtypes: tuple[AnyDType, ...]
+    scalars: tuple[AnyDType, ...]  # Of its run-time numbers, and which of the call is the first
+    first: int
+    pairs: bool = False  # Whether a number is two real ones, each of them an element
+
+    def in_pairs(self) -> Strung:
+        """Returns it on pairs of real numbers."""
+        return replace(self.moved(Side.in_pairs), pairs=True)
+
+    def moved(self, change: Callable[[Side], Side]) -> Strung:
+        """Returns it for other lines."""
+        return replace(self, sides=tuple(map(change, self.sides)))
+
+
+def moved(strung: Strung | None, change: Callable[[Side], Side]) -> Strung | None:
+    """Returns a string, if there is one, for other lines."""
+    return strung and strung.moved(change)
 
 
 @dataclass(frozen=True)
@@ -73,6 +106,8 @@ class Lines:
     whole: int = 0
     convolved: str = ""
     real_first: bool = False  # Whether the first number of a transform is real
+    load: Strung | None = None
+    store: Strung | None = None
 
     @property
     def count(self) -> int:
@@ -93,7 +128,10 @@ class Transform:
     have: int = 0  # Numbers that are given of each line; the rest are 0
     kept: int = 0  # Numbers that are wanted
     half: bool = False  # Whether what is given is half a spectrum, of which the rest follows
+    real: bool = False  # Whether real numbers are transformed, or are what half a spectrum is of
     scaled: bool = True
+    load: Strung | None = None
+    store: Strung | None = None
 
     def __str__(self) -> str:
         return f"{math.prod(self.sizes)} transforms of {self.n} numbers"
@@ -101,13 +139,20 @@ class Transform:
     @property
     def halved(self) -> bool:
         """Whether real numbers are transformed in pairs, as half as many complex ones."""
-        real = (self.y if self.half else self.x).part == 0
-        return real and in_pairs(self.n, self.have, self.kept, self.half)
+        return self.real and in_pairs(self.n, self.have, self.kept, self.half)
 
     @property
     def count(self) -> int:
         """How many there are."""
         return math.prod(self.sizes)
+
+    def runs_strings(self, traits: DeviceTraits) -> bool:
+        """Whether what reads and writes the numbers that strings are of runs strings."""
+        if not self.halved:
+            return not (self.half and self.load)
+        made = recipe(self.n, self.count, np.dtype(self.dtype).itemsize, traits, halved=True)
+        several = len(made.lengths) > 1 or made.convolved
+        return not (several and (self.load if self.half else self.store))
 
 
 @dataclass(frozen=True)
@@ -325,63 +370,50 @@ def _roots(turns: Any, n: int) -> Any:
 def stages(what: Transform, made: Recipe) -> Iterator[Lines]:
     """Yields the transforms that a kernel computes each, in order."""
     zeros = (0,) * len(what.sizes)
-    n, x, y, have, kept = what.n, what.x, what.y, what.have, what.kept
-    points = n if what.half else 0
-    if what.halved:
-        n, points, kept = n // 2, 0, n // 2
-        if what.half:
-            y, given = y.in_pairs(), n + 1
-        else:
-            x, have, given = x.in_pairs(), have // 2, n
-        between = _dense("halves", what.sizes, n)
-        halves = Lines(
-            n,
-            what.sizes,
-            x if what.half else between,
-            between if what.half else y,
-            Places(1, zeros, have if what.half and have < given else 0),
-            Places(1, zeros),
-            scaled=what.scaled and not what.half,
-            halves="x" if what.half else "y",
-            minus=what.half is not what.inverse,
-            alone=True,
-        )
-        if len(made.lengths) == 1 and not made.convolved:
-            limit = have if have < given else 0
-            yield replace(
-                halves,
-                x=x,
-                y=y,
-                read=Places(1, zeros, limit),
-                swap_x=what.inverse,
-                swap_y=what.inverse,
-                scaled=what.scaled,
-                alone=False,
-            )
-            return
-        if what.half:
-            yield halves
-            x, have = between, n
-        else:
-            y = between
     whole = Lines(
-        n,
+        what.n,
         what.sizes,
-        x,
-        y,
-        Places(1, zeros, have if have < n and not points else 0),
-        Places(1, zeros, kept if kept < n else 0),
+        what.x,
+        what.y,
+        Places(1, zeros, what.have if what.have < what.n and not what.half else 0),
+        Places(1, zeros, what.kept if what.kept < what.n else 0),
         what.inverse,
         what.inverse,
-        what.scaled and not (what.halved and not what.half),
-        points,
+        what.scaled,
+        what.n if what.half else 0,
         what.x.step,
         what.have,
-        real_first=x.part == 0 and not what.half,
+        real_first=what.real and not what.half,
+        load=what.load,
+        store=what.store,
     )
-    yield from _composed(whole, made)
-    if what.halved and not what.half:
-        yield halves
+    yield from (_halved if what.halved else _composed)(whole, made)
+
+
+def _halved(whole: Lines, made: Recipe) -> Iterator[Lines]:
+    """Yields what transforms pairs of real numbers, in one kernel where one transforms a line."""
+    n, zeros, half = whole.n // 2, (0,) * len(whole.sizes), bool(whole.points)
+    every = Places(1, zeros)
+    minus = half is not whole.swap_x
+    pairs = replace(whole, n=n, written=every, points=0, real_first=False, minus=minus)
+    if half:
+        limit, side = (whole.given if whole.given <= n else 0), "x"
+        pairs = replace(pairs, y=whole.y.in_pairs(), store=whole.store and whole.store.in_pairs())
+    else:
+        limit, side = whole.read.limit // 2, "y"
+        pairs = replace(pairs, x=whole.x.in_pairs(), load=whole.load and whole.load.in_pairs())
+    pairs = replace(pairs, read=Places(1, zeros, limit))
+    if len(made.lengths) == 1 and not made.convolved:
+        yield replace(pairs, halves=side)
+        return
+    between = _dense("halves", whole.sizes, n)
+    alone = replace(pairs, halves=side, alone=True, swap_x=False, swap_y=False)
+    if half:
+        yield replace(alone, y=between, scaled=False, store=None)
+        yield from _composed(replace(pairs, x=between, read=every), made)
+    else:
+        yield from _composed(replace(pairs, y=between, scaled=False), made)
+        yield replace(alone, x=between, read=every, load=None)
 
 
 def _composed(whole: Lines, made: Recipe) -> Iterator[Lines]:
@@ -416,6 +448,7 @@ def _composed(whole: Lines, made: Recipe) -> Iterator[Lines]:
         swap_y=False,
         scaled=False,
         real_first=False,
+        store=None,
     )
     last = Lines(
         m,
@@ -428,6 +461,7 @@ def _composed(whole: Lines, made: Recipe) -> Iterator[Lines]:
         True,
         whole.scaled,
         real_first=whole.real_first,
+        store=whole.store,
     )
     yield from _stages(first, made.lengths, 0)
     yield from _stages(last, made.lengths, 0)
@@ -454,7 +488,7 @@ def _stages(whole: Lines, lengths: tuple[int, ...], level: int) -> Iterator[Line
     yield Lines(
         first,
         (*whole.sizes, rest),
-        Side(x.buffer, x.start, x.step * rest, x.part, (*x.strides, x.step)),
+        x.every(rest),
         columns,
         Places(read.step * rest, (*read.strides, read.step), read.limit, read.table),
         Places(rest, (*none, 1), 0, f"turns{whole.n}"),
@@ -462,13 +496,14 @@ def _stages(whole: Lines, lengths: tuple[int, ...], level: int) -> Iterator[Line
         points=whole.points,
         point=whole.point,
         given=whole.given,
+        load=moved(whole.load, lambda side: side.every(rest)),
     )
     yield from _stages(
         Lines(
             rest,
             (*whole.sizes, first),
             between,
-            Side(y.buffer, y.start, y.step * first, y.part, (*y.strides, y.step)),
+            y.every(first),
             Places(1, (*none, 0)),
             Places(
                 written.step * first, (*written.strides, written.step), written.limit, written.table
@@ -477,6 +512,7 @@ def _stages(whole: Lines, lengths: tuple[int, ...], level: int) -> Iterator[Line
             whole.swap_y,
             whole.scaled,
             real_first=whole.real_first,
+            store=moved(whole.store, lambda side: side.every(first)),
         ),
         lengths[1:],
         level + 1,
