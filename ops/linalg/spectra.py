@@ -223,7 +223,7 @@ def svd_ex(A: Any, full_matrices: bool = True) -> tuple[Array, Array, Array, Arr
         v, s, u, info = svd_ex(A.mT, full_matrices)
         return u.mT, s, v.mT, info
     if not A.size:
-        k = m if full_matrices else 0
+        k = m if full_matrices else n
         u, vh = (repeated(asarray(np.eye(*size, dtype=dtype)), lead) for size in ((m, k), (n, n)))
         return u.copy(), zeros((*lead, n), real_dtype(dtype)), vh.copy(), zero_info(A)
     if fitting("svd", A) and not (full_matrices and m > n):

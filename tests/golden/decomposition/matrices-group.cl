@@ -107,7 +107,7 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void eigh_32x32(
         }
         whole_t info = 0;
         for (int i = 0; i < 32; ++i) {
-            for (int j = 0 + item; j < 32; j += 64) {
+            for (int j = 0 + item; j < i + 1; j += 64) {
                 for (int l = 0; l < 1; ++l) {
                     const index_t at = a_at[l] + i * a_row + j * a_column;
                     ((__local float *)a)[((i * 32 + 0 + j) * 1 + 0) * 1 + l] = a_memory[at];

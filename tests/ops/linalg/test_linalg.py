@@ -219,6 +219,7 @@ def test_nothing_and_numbers(device):
                 np.testing.assert_array_equal(one.get(), other)
     assert cp.linalg.solve(cp.ones((2, 0, 0)), cp.ones((0, 3))).shape == (2, 0, 3)
     assert cp.linalg.svd(cp.ones((3, 0)))[0].shape == (3, 3)
+    assert cp.linalg.svd(cp.ones((0, 3, 2)), full_matrices=False)[0].shape == (0, 3, 2)
     np.testing.assert_array_equal(cp.linalg.inv(cp.asarray(np.array([[4]]))).get(), [[0.25]])
 
 
