@@ -15,7 +15,8 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.dtypes import is_integer, real_dtype
 from clprim.errors import DefinitionError, DTypeError, ShapeError, SingularError, quoted
-from clprim.functions.linalg import matmul, outer, tensordot, trace, vecdot
+from clprim.functions.linalg import matmul, outer, tensordot, vecdot
+from clprim.functions.linalg import trace as _trace
 from clprim.functions.shape import matrix_transpose, moveaxis
 from clprim.ops import linalg as engine
 from clprim.ops.elementwise.choices import where
@@ -290,6 +291,11 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
 def diagonal(x: Any, /, *, offset: int = 0) -> Array:
     """Returns the diagonals of matrices, the last two axes."""
     return _diagonal(x, offset, -2, -1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """Returns the sums of the diagonals of matrices, the last two axes."""
+    return _trace(x if dtype is None else x.astype(dtype), offset, -2, -1)
 
 
 def vector_norm(

@@ -36,7 +36,7 @@ LINES = {
     "clprim/primitives": 3_618,
     "clprim/gradients": 2_705,
     "clprim/graph": 8_201,
-    "clprim/functions": 1_916,
+    "clprim/functions": 1_922,
     "clprim/torch": 9_260,
     "clprim/onnx": 4_190,
     "tests": 67_617,

@@ -296,6 +296,10 @@ def test_what_follows_from_them(device):
     x = drawn(np.float32, 5, 3)
     close(cp.linalg.cross(cp.asarray(x), cp.asarray(x[::-1].copy())), np.cross(x, x[::-1]), 2)
     np.testing.assert_array_equal(cp.linalg.diagonal(cp.asarray(a)).get(), np.diagonal(a))
+    whole = np.arange(24).reshape(2, 3, 4)
+    for how in ({}, {"offset": 1}, {"dtype": np.float32}):
+        found = np.linalg.trace(cp.asarray(whole), **how)
+        np.testing.assert_array_equal(found.get(), np.linalg.trace(whole, **how))
 
 
 def test_numpys_own_functions_stay_on_the_device(device):
