@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,9 +30,9 @@ def _example(n: int, count: int, x_part: int = 1) -> Transform:
 
 
 def _examples() -> Iterator[Example[Transform]]:
-    yield Example("", _example(60, 100), CPU)
-    yield Example("group", _example(64, 100), GPU)
-    yield Example("order", _example(17, 100), CPU)
+    yield Example("", _example(8, 100), replace(CPU, vector_bytes=16))
+    yield Example("group", _example(15, 100), GPU)
+    yield Example("order", _example(19, 1), CPU)
     yield Example("real", _example(8192, 3, 0), CPU)
 
 
