@@ -112,9 +112,7 @@ def check_shapes(
     return w[0], w[1]
 
 
-def check_transposed(
-    what: str, x: Sequence[int], w: Sequence[int], groups: int, rank: int = 4
-) -> None:
+def check_transposed(what: str, x: Sequence[int], w: Sequence[int], groups: int, rank: int) -> None:
     """Refuses shapes that have no transposed convolution."""
     check_rank(what, "x", x, rank)
     check_rank(what, "w", w, rank)

@@ -101,7 +101,7 @@ def _stored(transposed: bool, what: str, request: Request, target: Target) -> Co
     check_operands(what, target, x=x, w=w)
     sizes = x.shape[2:], w.shape[2:], told.stride, told.padding
     if transposed:
-        check_transposed(what, x.shape, w.shape, told.groups)
+        check_transposed(what, x.shape, w.shape, told.groups, 4)
         found = transposed_axes(what, *sizes, told.output_padding, told.dilation)
         shape = (x.shape[0], w.shape[1] * told.groups, *(axis.size for axis in found))
     else:
