@@ -186,8 +186,8 @@ def _fill(x: torch.Tensor, value: Any) -> torch.Tensor:
         if isinstance(value, torch.Tensor):
             value = value.item()
         kind = x.dtype
-        numbers = (bool, int, float, *([complex] if kind.is_complex or kind is torch.bool else []))
-        if not isinstance(value, numbers):
+        held: Any = complex if kind.is_complex or kind is torch.bool else float
+        if not isinstance(value, (bool, int, float, held)):
             raise RuntimeError(f"fill_: {value!r} is no number of {kind}")
         if not is_inexact(kind) and kind is not torch.bool:
             value = int(value)

@@ -42,7 +42,8 @@ def cast(source: Array, kind: torch.dtype) -> Array:
     dtype = numpy_dtype(kind)
     if source.dtype == dtype:
         return source
-    return _without_parts(source, dtype).astype(dtype)
+    found: Array = _without_parts(source, dtype).astype(dtype)
+    return found
 
 
 def _without_parts(source: Any, dtype: AnyDType) -> Any:

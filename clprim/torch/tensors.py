@@ -160,7 +160,7 @@ def kind_of(dtype: np.dtype[Any]) -> torch.dtype:
 
 def is_inexact(kind: torch.dtype) -> bool:
     """Whether a dtype is one of real or complex floating numbers."""
-    return kind.is_floating_point or kind.is_complex
+    return bool(kind.is_floating_point or kind.is_complex)
 
 
 def on_device(value: object) -> bool:
@@ -223,7 +223,7 @@ def _part(tensor: torch.Tensor, memory: _Memory) -> Array:
 
 def is_lazy(tensor: torch.Tensor) -> bool:
     """Whether a tensor stands for the conjugates, or the negatives, of what its memory holds."""
-    return tensor.is_conj() or tensor.is_neg()
+    return bool(tensor.is_conj() or tensor.is_neg())
 
 
 def resolved(tensor: torch.Tensor) -> torch.Tensor:

@@ -23,6 +23,46 @@ def log1p_exp(x: str) -> str:
     return f"log1p(exp(-fabs({x})))"
 
 
+def _angles(p: str, q: str, re: str, im: str) -> str:
+    """Returns a formula of Kahan's of two roots (Branch Cuts for Complex Elementary Functions)."""
+    return f"typeof_y0 p = sqrt({p}), q = sqrt({q}); y0 = complex({re}, {im});"
+
+
+_BELOW, _ABOVE = "complex(1 - real(x0), -imag(x0))", "complex(1 + real(x0), imag(x0))"
+_LEFT, _RIGHT = "complex(1 + imag(x0), -real(x0))", "complex(1 - imag(x0), real(x0))"
+_LOG = "copysign(log1p(4 * fabs({a}) / ((1 - fabs({a})) * (1 - fabs({a})) + {b} * {b})), {a}) / 4"
+_TURN = "atan2(2 * {b}, (1 - {a}) * (1 + {a}) - {b} * {b}) / 2"
+_X, _Y = {"a": "real(x0)", "b": "imag(x0)"}, {"a": "imag(x0)", "b": "real(x0)"}
+#: Of complex numbers.
+COMPLEX = {
+    "asin": _angles(_BELOW, _ABOVE, "atan2(real(x0), real(p * q))", "asinh(imag(conj(p) * q))"),
+    "acos": _angles(_BELOW, _ABOVE, "2 * atan2(real(p), real(q))", "asinh(imag(conj(q) * p))"),
+    "asinh": _angles(_LEFT, _RIGHT, "asinh(imag(conj(p) * q))", "atan2(imag(x0), real(p * q))"),
+    "acosh": _angles(
+        "complex(real(x0) - 1, imag(x0))",
+        "complex(real(x0) + 1, imag(x0))",
+        "asinh(real(conj(p) * q))",
+        "2 * atan2(imag(p), real(q))",
+    ),
+    "atan": f"y0 = complex({_TURN.format(**_Y)}, {_LOG.format(**_Y)});",
+    "atanh": f"y0 = complex({_LOG.format(**_X)}, {_TURN.format(**_X)});",
+    "expm1": """
+        y0 = complex(
+            expm1(real(x0)) * cos(imag(x0)) - 2 * sin(imag(x0) / 2) * sin(imag(x0) / 2),
+            exp(real(x0)) * sin(imag(x0))
+        );
+    """,
+    "log1p": """
+        y0 = fabs(real(x0)) < 0.5f && fabs(imag(x0)) < 0.5f
+            ? complex(
+                log1p(real(x0) * (2 + real(x0)) + imag(x0) * imag(x0)) / 2,
+                atan2(imag(x0), 1 + real(x0))
+            )
+            : log(complex(1 + real(x0), imag(x0)));
+    """,
+    "sinc": f"y0 = x0 == 0 ? 1 : sin(x0 * {math.pi!r}) / (x0 * {math.pi!r});",
+}
+
 # Of logaddexp: shares of the exponentials, of which none overflows.
 SHARES = (
     "typeof_gy0 d = x0 - x1, e = {exp}(-fabs(d)), s = 1 / (1 + e); "

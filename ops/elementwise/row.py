@@ -90,14 +90,16 @@ class Row:
     @cached_property
     def operator(self) -> Operator:
         """What computes it."""
-        if self.truth:
-            kinds = (Pointwise(t, name=self.kernel, result_type=np.bool_) for t in self.texts)
-            return by_kind(*kinds)
-        if self.integers == SAME:
+        if not self.truth and self.integers == SAME and not self.complexes:
             return self.of_floats
-        result_type = None if self.integers else np.float32
-        whole = Pointwise(self.text(whole=True), name=self.kernel, result_type=result_type)
-        return by_kind(self.of_floats, whole)
+        floats, integers = self.texts
+        own = np.bool_ if self.truth else None
+        whole = own if self.truth or self.integers else np.float32
+        return by_kind(
+            Pointwise(floats, name=self.kernel, result_type=own) if self.truth else self.of_floats,
+            Pointwise(integers, name=self.kernel, result_type=whole),
+            Pointwise(self.complexes or floats, name=self.kernel, result_type=own),
+        )
 
 
 @cache

@@ -60,6 +60,7 @@ Args:
 def _function(name: str, meaning: str, floats: str = "", **more: Any) -> Row:
     """A function of one argument, by default OpenCL C's own, which PyTorch calls the same."""
     more.setdefault("torch", name)
+    more.setdefault("complexes", formulas.COMPLEX.get(name, ""))
     meaning = f"{meaning}, of every element of ``x``"
     return Row(name, meaning, floats, notes=_ARGUMENTS, **more)
 
@@ -68,6 +69,8 @@ _ENTR = "typeof_y0 x = x0; y0 = x > 0 ? -x * log(x) : x < 0 ? -(typeof_y0)INFINI
 _SINC = f"typeof_y0 x = x0; y0 = x == 0 ? 1 : sinpi(x) / ((typeof_y0){math.pi!r} * x);"
 # Constants alone for integers: llvmpipe errs where ?: chooses between one and a char.
 _SIGN = "y0 = x0 > 0 ? 1 : x0 < 0 ? -1 : x0 == 0 ? 0 : x0;", "y0 = x0 > 0 ? 1 : x0 < 0 ? -1 : 0;"
+
+_OF_ANGLE = "y0 = x0 == 0 ? 0 : x0 / abs(x0);"
 
 # fmt: off
 FUNCTIONS = (
@@ -138,9 +141,9 @@ FUNCTIONS = (
         onnx="BitwiseNot"),
     # PyTorch's sign of NaN is 0, unlike NumPy's.
     Row("sign.of_nan", floats="typeof_y0 x = x0; y0 = (x > 0) - (x < 0);", integers=SAME,
-        shown=False, torch="sgn sign", complexes="y0 = x0 == 0 ? 0 : x0 / abs(x0);"),
+        shown=False, torch="sgn sign", complexes=_OF_ANGLE),
     _function("sign", "-1, 0 or 1, and of NaN NaN, as in NumPy", _SIGN[0], integers=_SIGN[1],
-        numpy="sign", torch="", onnx="Sign"),
+        complexes=_OF_ANGLE, numpy="sign", torch="", onnx="Sign"),
     _function("square", "the square", "y0 = x0 * x0;", integers=SAME, numpy="square"),
     _function("floor", "the greatest whole number not above it", "y0 = floor(x0);",
         integers="y0 = x0;", numpy="floor", onnx="Floor"),
@@ -284,7 +287,8 @@ Example:
         of_result="gx0 = gy0 * ((1 - y0) * y0);", backward="; as in PyTorch from its *result*",
         torch="sigmoid", onnx="Sigmoid; com.microsoft::QLinearSigmoid(x, sx, zx, sy, zy) @steps"),
     Row("silu", "x · sigmoid(x), also called swish (Elfwing, Uchibe and Doya 2017)",
-        f"{sigmoid_of('x0')} y0 = s_x * s;", backward="", torch="silu"),
+        f"{sigmoid_of('x0')} y0 = s_x * s;", complexes="y0 = x0 / (1 + exp(-x0));", backward="",
+        torch="silu"),
     Row("swish", "x · sigmoid(beta · x) (Ramachandran, Zoph and Le 2017)",
         f"{sigmoid_of('w0 * (typeof_y0)x0')} y0 = x0 * s;", numbers="beta=1.0", backward="",
         onnx="Swish alpha:beta=1.0; com.microsoft::QuickGelu alpha:beta=1.702"),

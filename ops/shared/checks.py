@@ -19,23 +19,36 @@ Operator = Callable[..., Array]
 
 
 class ByKind:
-    """Two operators as one: one for arrays of which any is of floats, one for integers and bool."""
+    """Operators as one: for arrays of which any is of floats, for integers and bool, for pairs."""
 
-    def __init__(self, floats: Callable[..., Any], others: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        floats: Callable[..., Any],
+        others: Callable[..., Any],
+        complexes: Callable[..., Any] | None,
+    ) -> None:
         self.floats = floats
         self.others = others
+        self.complexes = complexes or floats
 
     def __call__(self, x: Any, *args: Any, **options: Any) -> Any:
         """Computes with the one that the arrays want: NumPy promotes integers beside floats."""
-        whole = is_array(x) and x.dtype.kind in "biu"
+        kind = x.dtype.kind if is_array(x) else "f"
+        if kind == "c":
+            return self.complexes(x, *args, **options)
+        whole = kind in "biu"
         for other in args if whole else ():
             whole = whole and not (is_array(other) and other.dtype.kind not in "biu")
         return (self.others if whole else self.floats)(x, *args, **options)
 
 
-def by_kind(floats: Callable[..., Any], others: Callable[..., Any]) -> ByKind:
-    """Joins two operators: one for arrays of which any is of floats, one for integers and bool."""
-    return ByKind(floats, others)
+def by_kind(
+    floats: Callable[..., Any],
+    others: Callable[..., Any],
+    complexes: Callable[..., Any] | None = None,
+) -> ByKind:
+    """Joins operators: for arrays of which any is of floats, for integers and bool, for complex."""
+    return ByKind(floats, others, complexes)
 
 
 def is_array(value: object) -> bool:
