@@ -133,3 +133,18 @@ def test_a_fourier_neural_operator_is_trained():
     assert trained(eager, *there) == pytest.approx(wanted, rel=1e-3)
     found = trained(compiled, *there, step=lambda f: torch.compile(f, backend="clprim"))
     assert found == pytest.approx(wanted, rel=1e-3)
+
+
+def test_a_function_of_tensors_of_the_cpu_and_a_fused_network():
+    from clprim.torch import fuse
+
+    function, *given = FUNCTIONS["spectral"]
+    found = torch.compile(function, backend="clprim")(*given)
+    torch.testing.assert_close(found, function(*given), rtol=1e-4, atol=1e-4)
+    found = torch.compile(lambda z: (z * 2).conj(), backend="clprim")(Z.conj())
+    assert torch.equal(found.resolve_conj(), Z * 2)
+    layer = Spectral(3, 4).eval()
+    x = numbers(2, 3, 16, 16, dtype=torch.float32)
+    fused = fuse(copy.deepcopy(layer).to("opencl"))
+    with torch.no_grad():
+        torch.testing.assert_close(fused(x.to("opencl")).cpu(), layer(x), rtol=1e-4, atol=1e-4)
