@@ -26,18 +26,39 @@ _upsample_bilinear2d_aa nn.functional.embedding_bag nn.functional.ctc_loss
 _segment_reduce.lengths _segment_reduce.offsets mode unique_consecutive histogram histogramdd
 renorm digamma special.zeta erfinv special.i1e frexp linspace eye
 """.split()
+# Of complex numbers, or with complex results.
+COMPLEX = {
+    torch.float32: "complex fft.fft2 fft.ihfftn fft.rfft polar stft view_as_complex",
+    torch.complex64: """add addmm angle asin cumprod fft.fftn fft.hfft index_add istft
+    linalg.vector_norm logcumsumexp matmul pow prod sgn vdot view_as_real where""",
+}
 
 
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("name", NAMES)
 def test_samples_agree(name, operators):
+    check(operators[name], torch.float32)
+
+
+@pytest.mark.usefixtures("unoptimised")
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of PyTorch, of frames without a window
+@pytest.mark.parametrize(
+    ("dtype", "name"), [(d, n) for d, names in COMPLEX.items() for n in names.split()]
+)
+def test_samples_with_complex_numbers_agree(dtype, name):
+    from torch_conformance import operators
+
+    check(dict(operators(dtype))[name], dtype, on_device=name != "logcumsumexp")
+
+
+def check(operator, dtype, on_device=True):
     from torch_conformance import run
 
     ct.fallback("silent")
     try:
-        outcome = run(operators[name], torch.float32, 2)
+        outcome = run(operator, dtype, 2)
     finally:
         ct.fallback("warn")
     assert outcome.counts["right"] >= 1
     assert not outcome.problems
-    assert not outcome.fallbacks
+    assert bool(outcome.fallbacks) != on_device, operator.name
