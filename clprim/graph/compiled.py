@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from functools import cached_property
 from itertools import count
 from typing import Any, Generic, TypeVar
 
@@ -19,7 +21,7 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.graph.graph import Graph, buffer_of, layout_of
 from clprim.graph.passes import optimised
 from clprim.graph.replay import Replay
-from clprim.graph.signature import Place, filled
+from clprim.graph.signature import Place, filled, mapped
 from clprim.graph.trace import uncollected
 from clprim.plan.strides import Operand
 from clprim.runtime import tracing
@@ -51,6 +53,24 @@ class Compiled:
         replay = self.replay
         made = replay.results(replay([array.base_data for array in arrays]))
         return filled(self.form, made, arrays)
+
+
+    @cached_property
+    def graph(self) -> Graph:
+        """What it replays, with all arrays that the function returns, inputs of it among them."""
+        graph = self.replay.graph
+        places: list[Place] = []
+
+        def note(value: Any) -> Any:
+            if value.__class__ is Place:
+                places.append(value)
+            return value
+
+        mapped(self.form, note, inside=True)
+        if not any(place.given for place in places):
+            return graph
+        outputs = ((graph.inputs if p.given else graph.outputs)[p.number] for p in places)
+        return replace(graph, outputs=tuple(outputs), free=frozenset())
 
 
 class Signatures(Generic[T]):

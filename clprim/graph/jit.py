@@ -138,8 +138,8 @@ class Function:
         return explained(whole, (device, [array.base_data for array in given.arrays]))
 
     def graph(self, *args: Any, **options: Any) -> Graph:
-        """Returns the graph of a call with these arguments."""
-        return self._whole(args, options).replay.graph
+        """Returns the graph of a call with these arguments; its results are all arrays of these."""
+        return self._whole(args, options).graph
 
     def draw(self, path: Any, *args: Any, **options: Any) -> None:
         """Draws the graph of a call with these arguments, before and after the passes.

@@ -63,6 +63,18 @@ def test_a_graph_comes_back(tmp_path):
 
 
 @pytest.mark.alone
+def test_a_graph_has_inputs_among_its_results(tmp_path):
+    x, y = arrays((3, 4), (5,))
+    compiled = cp.jit(lambda x, y: (y, {"twice": [x * 2, 7.0], "turned": x.T}, x))
+    graph = compiled.graph(x, y)
+    assert graph is compiled.graph(x, y) and str(graph).endswith(", a0")
+    graph.save(tmp_path / "net.clprim")
+    for each in (graph, cp.Graph.load(tmp_path / "net.clprim")):
+        for found, expected in zip(each(x, y), (y, x * 2, x.T, x), strict=True):
+            equal(found, expected.get())
+    equal(cp.jit(lambda x: x).graph(y)(y), y.get())
+
+
 def test_a_graph_of_transforms_comes_back(tmp_path):
     (x,) = arrays((3, 12))
     compiled = cp.jit(lambda x: (ops.fft.rfft(x), ops.fft.ifft(x, 5, 0).real))
