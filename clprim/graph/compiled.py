@@ -54,7 +54,6 @@ class Compiled:
         made = replay.results(replay([array.base_data for array in arrays]))
         return filled(self.form, made, arrays)
 
-
     @cached_property
     def graph(self) -> Graph:
         """What it replays, with all arrays that the function returns, inputs of it among them."""

@@ -16,9 +16,11 @@ from clprim.ops.conv.gradient import conv2d_input, conv2d_weight
 from clprim.ops.conv.settings import Settings
 from clprim.ops.product.coded import CodedOptions
 from clprim.ops.product.matmul import matmul
+from clprim.ops.shape.pad import pad
 from clprim.ops.shape.pixel_shuffle import space_to_depth
 from clprim.ops.shared.epilogue import append
 from clprim.ops.shared.sums import SUM
+from clprim.ops.shared.window import numbers
 from clprim.plan.epilogue import is_position
 from clprim.plan.product.family import PRODUCTS
 from clprim.plan.quantized.family import CODED
@@ -202,10 +204,19 @@ def _of_transposed(call: Call, grad: Array) -> Gradients:
         made = _convolved(grad, call.read(1), told)
         found[0] = made[:, :, : x.shape[2], : x.shape[3]]
     if call.wanted[1]:
-        found[1] = conv2d_weight(grad, w.shape, call.read(0), **_steps(told))
+        read = with_windows(call.read(0), told.output_padding, told.stride, 2)
+        found[1] = conv2d_weight(grad, w.shape, read, **_steps(told))
     if told.bias and call.wanted[2]:
         found[2] = _bias(grad)
     return found
+
+
+def with_windows(x: Array, output_padding: Any, stride: Any, rank: int) -> Array:
+    """What a transposed convolution read, with 0 for windows that its output's padding opens."""
+    more = numbers("gradient", "output_padding", output_padding, rank, 0)
+    steps = numbers("gradient", "stride", stride, rank, 1)
+    behind = [(0, added // step) for added, step in zip(more, steps, strict=True)]
+    return pad(x, sum(reversed(behind), ())) if any(map(any, behind)) else x
 
 
 def _of_input_gradient(call: Call, grad: Array) -> Gradients:

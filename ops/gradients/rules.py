@@ -17,7 +17,7 @@ from clprim.call.packed import matrix_of
 from clprim.errors import DefinitionError
 from clprim.graph.spans import Rule, differentiable
 from clprim.ops.gradients import composed
-from clprim.ops.gradients.contractions import apply_epilogue
+from clprim.ops.gradients.contractions import apply_epilogue, with_windows
 from clprim.ops.registry import OPERATORS
 from clprim.ops.shared.checks import is_array
 from clprim.ops.shared.dims import one_axis
@@ -137,7 +137,8 @@ def _convolved(call: _Names, c: Any) -> Any:
 def _transposed(call: _Names, c: Any) -> Any:
     how, w, sizes = _settings(c), matrix_of(c.w), c.x.shape[-3:]
     dx = call.conv3d(c.grad, w, **how)[..., : sizes[0], : sizes[1], : sizes[2]]
-    return dx, call.conv3d_weight(c.grad, w.shape, c.x, **how), _sums(c.grad, c.bias)
+    x = with_windows(c.x, c.output_padding, c.stride, 3)
+    return dx, call.conv3d_weight(c.grad, w.shape, x, **how), _sums(c.grad, c.bias)
 
 
 def _sums(grad: Array, bias: Any) -> Array | None:

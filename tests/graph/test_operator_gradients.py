@@ -104,6 +104,18 @@ CASES = {
         ((1, 2, 3, 3, 3), (2, 3, 2, 2, 2), (3,)),
         lambda f, c, x, w, b: f.conv_transpose3d(x, w, b, stride=2),
     ),
+    "conv_transpose1d whose output is padded by more than a stride": (
+        ((2, 3, 5), (3, 4, 3), (4,)),
+        lambda f, c, x, w, b: f.conv_transpose1d(x, w, b, 2, 1, 3, dilation=4),
+    ),
+    "conv_transpose2d whose output is padded by more than a stride": (
+        ((2, 4, 4, 5), (4, 3, 3, 3), (6,)),
+        lambda f, c, x, w, b: f.conv_transpose2d(x, w, b, (1, 2), 2, (1, 2), 2, 3),
+    ),
+    "conv_transpose3d whose output is padded by a stride": (
+        ((2, 3, 3, 3), (2, 3, 2, 2, 2), (3,)),
+        lambda f, c, x, w, b: f.conv_transpose3d(x, w, b, 1, 1, 1, dilation=2),
+    ),
     "matmul": (((4, 6), (6, 5)), lambda f, c, x, y: f.matmul(x, y)),
     "matmul of batches": (((2, 1, 4, 6), (3, 6, 5)), lambda f, c, x, y: f.matmul(x, y)),
     "matmul of many by one": (((2, 3, 4, 6), (6, 5)), lambda f, c, x, y: f.matmul(x, y)),
