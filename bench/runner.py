@@ -70,7 +70,8 @@ def error_of(found: Sequence[Host], expected: Sequence[Host]) -> float:
             return math.inf
         if not b.size or np.array_equal(a.reshape(b.shape), b):
             continue
-        one, other = (x.astype(np.float64) for x in (a.reshape(b.shape), b))
+        wide = np.result_type(a, b, np.float64)
+        one, other = (x.astype(wide) for x in (a.reshape(b.shape), b))
         error = float(np.abs(one - other).max()) / (float(np.abs(other).max()) or 1.0)
         worst = max(worst, error if math.isfinite(error) else math.inf)
     return worst

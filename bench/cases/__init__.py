@@ -5,6 +5,7 @@ from __future__ import annotations
 from bench.case import Page
 from bench.cases import (
     arithmetic,
+    fft,
     gradient,
     language,
     launch,
@@ -26,6 +27,7 @@ PAGES: dict[str, Page] = {
     **gradient.PAGES,
     **pairs.PAGES,
     **linalg.PAGES,
+    **fft.PAGES,
     **subpixel.PAGES,
     **language.PAGES,
     **launch.PAGES,

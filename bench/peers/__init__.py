@@ -10,7 +10,7 @@ from bench.peers import clblast, tiny_grad
 # By contender: packages it needs, and what it calls.
 _PEERS: dict[str, tuple[str, str]] = {
     "NumPy": ("", "on one thread"),
-    "SciPy": ("scipy", "`cdist`"),
+    "SciPy": ("scipy", "`cdist`; `scipy.fft` on all cores"),
     "KeOps": ("pykeops torch", "`LazyTensor`"),
     "PyOpenCL": ("mako", "`ElementwiseKernel` and `ReductionKernel`, on the same device"),
     "cl.array": ("mako", "operators and `sum` of `pyopencl.array`, on the same device"),
