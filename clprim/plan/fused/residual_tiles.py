@@ -105,8 +105,8 @@ class ResidualTiles:
 
 def residual_tiles(what: InvertedResidual, traits: DeviceTraits) -> ResidualTiles | None:
     """Chooses tiles, and divides local memory."""
-    # None where memory has no room, channels fill no vector, the three calculate in
-    # several types, or rows of the first product do not follow each other.
+    # None where memory has no room, as GPUs' has none for rows of so many channels, channels fill
+    # no vector, the three calculate in several types, or rows of the first product lie apart.
     if not _suits(what):
         return None
     d, expand, project = what.depthwise, what.expand, what.project

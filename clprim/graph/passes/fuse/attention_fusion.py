@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from clprim.dtypes import value_dtype
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, replanned, same_place
 from clprim.graph.passes.fuse.attention_scores import Scores, factor_of, scores_of, turned
 from clprim.graph.passes.layout.moves import moves_of
@@ -26,24 +27,26 @@ from clprim.primitives.attention import ATTENTION, Causal
 from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device
+from clprim.traits import DeviceTraits
 
 _EACH = "y0 = exp(x0 - group_y0) * group_y1;"
 _FINALIZE = "group_y0 = reduce_y0; group_y1 = 1 / reduce_y1 + (reduce_y0 - reduce_y0);"
 
 
 def attention(graph: Graph, device: Device) -> Graph:
-    """Joins two products and what is between them."""
-    if not device.traits.is_cpu:
-        return graph
+    """Joins two products and what is between them, where a device has one kernel for them."""
+    traits = device.traits
+    if not (traits.is_cpu or traits.matrix_units):
+        return graph  # GPUs' only kernel of attention multiplies by matrix units
     rewrite, found = Rewrite(graph, device), 0
     for n, node in enumerate(rewrite.nodes):
-        if node is not None and _is_product(node):
+        if node is not None and _is_product(node, traits):
             found += _join(_Heads(rewrite, n))
     return rewrite.graph_with(f"attention: {found} pairs of products are one kernel each")
 
 
-def _is_product(node: Node) -> bool:
-    """Whether a node is nothing but a product of stacks of matrices."""
+def _is_product(node: Node, traits: DeviceTraits) -> bool:
+    """Whether a node is nothing but a product of stacks of matrices, of no halves but by units."""
     if node.primitive.kind != "matmul":
         return False
     a, b = node.reads[:2]
@@ -56,8 +59,8 @@ def _is_product(node: Node) -> bool:
         and a.ndim == b.ndim == node.writes[0].ndim > 1
         and a.shape[:-2] == b.shape[:-2]
         and a.dtype == b.dtype == node.writes[0].dtype
-        and a.dtype.kind == "f"
-        and a.dtype.itemsize >= 4
+        and value_dtype(a.dtype, (a.dtype,)).kind == "f"
+        and (a.dtype.itemsize >= 4 or bool(traits.matrix_units))
     )
 
 
@@ -145,7 +148,7 @@ def _join(heads: _Heads) -> bool:
             return False
         heads.taken.append(first)
         first, found = wanted
-    if not _is_product(heads.node(first)) or not _fits(heads, first, shape):
+    if not _is_product(heads.node(first), rewrite.device.traits) or not _fits(heads, first, shape):
         return False
     heads.taken.append(first)
     made = _made(heads, first, shape, found.scale, found.mask)
@@ -179,7 +182,7 @@ def _between(heads: _Heads, n: int, shape: tuple[int, ...]) -> tuple[int, Scores
     own = heads.node(n)
     for k, read in enumerate(own.reads):
         product = heads.maker(n, read)
-        if product is None or not _is_product(heads.node(product)):
+        if product is None or not _is_product(heads.node(product), device.traits):
             continue
         found = scores_of(device, node, k)
         return None if found is None else (product, found)
@@ -207,7 +210,7 @@ def _made(
     if y is None or v.factor != 1:
         return None
     end, y = _written(heads, y)
-    dtype = y.dtype
+    dtype = value_dtype(y.dtype, (y.dtype,))
     column = (*batch, queries, 1)
     nbytes = math.prod(column) * dtype.itemsize
     strides = dense_strides(column, dtype.itemsize, range(len(column)))

@@ -1,10 +1,10 @@
 """Layout assignment: images between nodes get the format that is cheapest over the whole graph.
 
 Strides of intermediate results are free: whatever a program asked for, each becomes contiguous or
-channels-last. Costs are bytes moved, as a device with wide vectors moves them:
+channels-last. Costs are bytes moved, as a device with wide vectors or matrix units moves them:
 
     a convolution          or a gradient of one: its two images, less where both are channels-last,
-                           and much more where they differ
+                           and on CPUs much more where they differ
     an elementwise node    what lies otherwise than its result
     a copy                 everything, where its ends differ; else it can go
 
@@ -30,6 +30,7 @@ from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.product import ContractionPrimitive
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import Device
+from clprim.traits import DeviceTraits
 
 _CHANNELS, _LAST = 1, (0, 2, 3, 1)
 # Of a kind's result and what it reads: which two are images. The third one is the weight.
@@ -42,13 +43,11 @@ _SWEEPS = 8
 
 def layout_assignment(graph: Graph, device: Device) -> Graph:
     """Changes memory formats of temporaries on devices whose convolutions have a better one."""
-    if not device.traits.is_cpu:
+    if not any(_gains(node, device.traits) for node in graph.nodes):
         return graph
     images = _images(graph)
-    if not any(_is_convolution(node) for node in graph.nodes) or not images:
-        return graph
-    while True:
-        found = _cheapest(graph, images)
+    while images:
+        found = _cheapest(graph, images, device.traits)
         places = {b: _places(images[b], last) for b, last in found.items()}
         changed = {b: place for b, place in places.items() if place is not None}
         if not changed:
@@ -68,6 +67,7 @@ def layout_assignment(graph: Graph, device: Device) -> Graph:
             for buffer in node.touched
         }
         images = {b: o for b, o in images.items() if b not in stay}
+    return graph
 
 
 def _images(graph: Graph) -> dict[Buffer, Operand]:
@@ -149,6 +149,16 @@ def _is_convolution(node: Node) -> bool:
     return node.primitive.kind in _IMAGES
 
 
+def _gains(node: Node, traits: DeviceTraits) -> bool:
+    """Whether a node is a convolution that a device computes faster of channels-last images."""
+    # Units of 16 bits get a vector of channels where planes' windows give one pixel: by the costs
+    # of `plan_matrix` a fifth of ResNet-50. GPUs' other tiles take as long, by theirs 2 %.
+    if not _is_convolution(node) or traits.is_cpu:
+        return _is_convolution(node)
+    x, _, w = _convolved(node)
+    return bool(traits.matrix_units) and x.dtype.itemsize == 2 and w.shape[1] > 1
+
+
 def _convolved(node: Node) -> tuple[Operand, Operand, Operand]:
     """Of a convolution, in whichever direction: two images and the weight."""
     operands = node.writes[0], *node.reads[:2]
@@ -173,7 +183,10 @@ class _Pair(NamedTuple):
 class _Layout:
     """Which images are channels-last, and what the nodes that touch them cost."""
 
-    def __init__(self, graph: Graph, images: dict[Buffer, Operand]) -> None:
+    def __init__(
+        self, graph: Graph, images: dict[Buffer, Operand], traits: DeviceTraits
+    ) -> None:
+        self._traits = traits
         self.last = {b: bool(_is_last(operand)) for b, operand in images.items()}
         self._places = {b: [_places(o, last) for last in (False, True)] for b, o in images.items()}
         self._pairs = [[*self._pairs_of(node)] for node in graph.nodes]
@@ -200,8 +213,9 @@ class _Layout:
             return  # an optimizer's step, which changes what it reads
         if _is_convolution(node):
             x, y, _ = _convolved(node)
-            saved = _SAVED * (_nbytes(x) + _nbytes(y))
-            yield self._pair(x, y, _walked_as_image, _MIXED * _nbytes(y), saved)
+            saved = _SAVED * (_nbytes(x) + _nbytes(y)) if _gains(node, self._traits) else 0.0
+            mixed = _MIXED * _nbytes(y) if self._traits.is_cpu else 0.0
+            yield self._pair(x, y, _walked_as_image, mixed, saved)
             beside, to = (*node.writes[1:], *node.reads[2:]), y
         else:
             beside, to = (*node.writes[1:], *node.reads), node.writes[0]
@@ -257,9 +271,11 @@ def _is_last(operand: Operand) -> bool | None:
     return None if walk is None else walk[0] == _CHANNELS
 
 
-def _cheapest(graph: Graph, images: dict[Buffer, Operand]) -> dict[Buffer, bool]:
+def _cheapest(
+    graph: Graph, images: dict[Buffer, Operand], traits: DeviceTraits
+) -> dict[Buffer, bool]:
     """Returns which images are channels-last at the least cost that was found."""
-    layout, every = _Layout(graph, images), range(len(graph.nodes))
+    layout, every = _Layout(graph, images, traits), range(len(graph.nodes))
     given = {b: bool(last) for b, last in layout.last.items()}
     least, best = layout.cost(every), given
     for start in (given, dict.fromkeys(images, True), dict.fromkeys(images, False)):

@@ -1,4 +1,4 @@
-"""Two products with a softmax between them are one kernel on CPUs, and what they were elsewhere."""
+"""Two products with a softmax between them are one kernel on CPUs, and by matrix units of halves."""
 
 import numpy as np
 import pytest
@@ -206,3 +206,39 @@ def test_it_is_saved(tmp_path):
     function.graph(*given).save(tmp_path / "net.clprim")
     found = cp.Graph.load(tmp_path / "net.clprim")(given[0])
     np.testing.assert_array_equal(found.get(), function(*given).get())
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"), [(windows, "float16"), (behind, "float16"), (plain, "bfloat16")]
+)
+def test_halves_are_one_kernel_where_units_multiply_them(function, dtype, units, monkeypatch):
+    monkeypatch.setenv("CLPRIM_CHECK", "passes")
+    given = [a.astype(dtype) for a in arrays()]
+    compiled = cp.jit(function, constants=("bias", "mask"))
+    assert "attention" not in names(compiled, *given)
+    units(f"mma.sync/m16n8k16/{dtype}/32", is_cpu=False)
+    compiled = cp.jit(function, constants=("bias", "mask"))
+    assert names(compiled, *given) == ["attention"]
+    wanted = function(*(a.astype(np.float32) for a in given)).get()
+    close = 4e-3 if dtype == "float16" else 4e-2
+    found = compiled(*given).astype(np.float32).get()
+    np.testing.assert_allclose(found, wanted, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in MASKS if kind != "lowest number"])
+def test_masks_of_halves(kind, units):
+    masked, shape, before = MASKS[kind]
+    units("mma.sync/m16n8k16/float16/32", is_cpu=False)
+    mask = np.random.default_rng(2).standard_normal(shape).astype(np.float32)
+    if shape == PADS:
+        mask[..., 0] = 1
+    given = arrays()[0].astype(np.float16), cp.asarray(mask.astype(np.float16))
+    compiled = cp.jit(attended(masked))
+    found = names(compiled, *given)
+    assert found[-1] == "attention"
+    assert "matmul" not in found
+    assert len(found) <= before + 1
+    wide = [a.astype(np.float32) for a in given]
+    wanted = attended(masked)(*wide).get()
+    got = compiled(*given).astype(np.float32).get()
+    np.testing.assert_allclose(got, wanted, rtol=8e-3, atol=8e-3)

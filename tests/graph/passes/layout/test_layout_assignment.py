@@ -227,3 +227,22 @@ def test_free_outputs_follow():
     assert moved[0] == graph.outputs[0]
     if device.traits.is_cpu:
         assert moved[1].strides == given[0].strides
+
+
+def test_halves_are_channels_last_where_units_convolve_them(units):
+    def net(x, *weights):
+        return ops.mean(layers(x, *weights), axis=(2, 3))
+
+    shapes = (2, 3, 12, 14), (16, 3, 3, 3), *[(16, 16, 3, 3)] * 3
+    floats = arrays(*shapes)
+    given = [a.astype(np.float16) for a in floats]
+    for unit in ((), ("mma.sync/m16n8k16/float16/32",)):
+        units(*unit, is_cpu=False)
+        compiled = cp.jit(net)
+        for arguments, last in ((given, bool(unit)), (floats, False)):
+            nodes = compiled.graph(*arguments).nodes
+            kinds = ["channels_last" in kind_text(node.writes[0]) for node in nodes]
+            assert kinds == [last] * 4 + [False], compiled.graph(*arguments)
+    wanted = net(*(a.astype(np.float32) for a in given)).get()
+    found = compiled(*given).astype(np.float32).get()
+    np.testing.assert_allclose(found, wanted, rtol=1e-2, atol=1e-2 * abs(wanted).max())
