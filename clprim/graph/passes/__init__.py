@@ -66,6 +66,7 @@ BOUNDS: dict[Pass, check.Units] = {
     squeeze_excitation: check.SUMS,
     layout_assignment: check.SUMS,
     inverted_residuals: check.SUMS,
+    prologue_fusion: {"float16": 8.0, "bfloat16": 8.0},
     # Of 0 and -0 the greatest is the one that comes first.
     horizontal_fusion: check.ZEROS,
     # Of other strides a reduction may add up in another order.

@@ -42,6 +42,8 @@ def attention(graph: Graph, device: Device) -> Graph:
     for n, node in enumerate(rewrite.nodes):
         if node is not None and _is_product(node, traits):
             found += _join(_Heads(rewrite, n))
+        elif node is not None and node.primitive is ATTENTION:
+            _write_in_place(_Heads(rewrite, n))
     return rewrite.graph_with(f"attention: {found} pairs of products are one kernel each")
 
 
@@ -163,6 +165,20 @@ def _join(heads: _Heads) -> bool:
     for n in {*heads.taken, heads.last, end}:
         rewrite.put(n, attends if n == end else found.maker if n == between else None)
     return True
+
+
+def _write_in_place(heads: _Heads) -> None:
+    """Lets attention that was asked for write to the other end of a copy of its result."""
+    node, rewrite = heads.node(heads.last), heads.rewrite
+    end, y = _written(heads, node.writes[0])
+    if end == heads.last or any(
+        rewrite.is_written(buffer_of(read), heads.last + 1, end) for read in node.reads
+    ):
+        return
+    made = replanned(rewrite.device, node, node.reads, (y, *node.writes[1:]))
+    if made is not None:
+        rewrite.put(heads.last, None)
+        rewrite.put(end, made)
 
 
 def _fits(heads: _Heads, first: int, shape: tuple[int, ...]) -> bool:

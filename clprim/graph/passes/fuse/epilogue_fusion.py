@@ -1,7 +1,8 @@
 """Epilogue fusion: an elementwise node runs where a contraction, or a group, stores its result.
 
-Sums reach it in the precision that they are added up in. All else keeps its bits, unless another
-strategy computes the contraction with its epilogue. What others read of groups, as gradients read
+Sums, and groups' elements, reach it in the precision that they are calculated in. All else keeps
+its bits, unless another strategy computes the contraction with its epilogue. What reductions
+and groups add up is stored in 16 bits where it is read to be converted alone. What others read of groups, as gradients read
 what was activated, is stored besides.
 """
 
@@ -11,17 +12,21 @@ from typing import Any
 
 from clprim.dtypes import AnyDType
 from clprim.graph.graph import Graph, Node, buffer_of, replanned, same_place
-from clprim.graph.passes.fuse.group_fusion import fuses, with_epilogue
+from clprim.graph.passes.fuse.group_fusion import fuses, given_results, with_epilogue
 from clprim.graph.passes.fuse.snippets import behind_epilogue, on_value
 from clprim.graph.passes.layout.moves import fills_part
+from clprim.graph.passes.layout.reshaping import reshaped
 from clprim.graph.passes.rewrite import Rewrite
 from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.product import ContractionPrimitive
+from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import Device
 
 # Elements whose functions, one by one, take less time than a launch.
 _FEW = 1 << 10
+# Bytes of what is stored in 16 bits.
+_HALF = 2
 
 
 def epilogue_fusion(graph: Graph, device: Device) -> Graph:
@@ -33,7 +38,7 @@ def epilogue_fusion(graph: Graph, device: Device) -> Graph:
         if rewrite.into_makers(n, _fused):
             joins += 1
         else:
-            groups += _in_groups(rewrite, n)
+            groups += _in_groups(rewrite, n) or _converted(rewrite, n)
     counts = {"contractions": joins, "groups": groups}
     notes = [f"epilogue fusion: {m} elementwise nodes run in {w}" for w, m in counts.items() if m]
     return rewrite.graph_with(*notes)
@@ -50,6 +55,31 @@ def _in_groups(rewrite: Rewrite, n: int) -> bool:
             continue
         again = not rewrite.is_read_by(n, buffer_of(node.reads[k]))
         made = with_epilogue(rewrite.device, before, node, k, again=again)
+        if made is not None:
+            rewrite.join(maker, n, made)
+            return True
+    return False
+
+
+def _converted(rewrite: Rewrite, n: int) -> bool:
+    """Lets what reduces store a result as a node converts it."""
+    node = rewrite.node(n)
+    copies = node.primitive.definition.copies_each  # type: ignore[attr-defined]
+    if not copies or len(node.writes) != 1 or node.writes[0].dtype.itemsize != _HALF:
+        return False
+    (x,), (y,) = node.reads, node.writes
+    for maker, _ in rewrite.lone_makers(n):
+        before = rewrite.node(maker)
+        groups, writes = isinstance(before.primitive, Grouped), [*before.writes]
+        m = next(m for m, w in enumerate(writes) if buffer_of(w) is buffer_of(x))
+        whole, place = reshaped(writes[m], x.shape), reshaped(y, writes[m].shape)
+        fits = whole is not None and same_place(whole, x) and x.dtype == before.problem.value
+        reduces = groups or isinstance(before.primitive, Reduction)
+        if not reduces or not fits or place is None:
+            continue
+        writes[m] = place
+        told = {"options": given_results(before.options)} if groups else {}
+        made = replanned(rewrite.device, before, before.reads, writes, **told)
         if made is not None:
             rewrite.join(maker, n, made)
             return True

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from clprim.call.forms import Form, made
+from clprim.dtypes import AnyDType, value_dtype
 from clprim.errors import ClprimError
 from clprim.graph.graph import Node, buffer_of, replanned, same_place
 from clprim.graph.passes.fuse.snippets import (
@@ -43,13 +45,22 @@ _QUICK = {*PREDICATES, *INTEGER_FORMS, "fabs", "fmax", "fmin"}
 
 
 def fuses(node: Node) -> bool:
-    """Whether a node may take elementwise nodes in: it groups or reduces wide enough numbers."""
+    """Whether a node may take elementwise nodes in: it groups or reduces floating numbers."""
     groups = isinstance(node.primitive, (Grouped, Reduction))
-    return groups and all(map(_is_wide, (*node.reads, *node.writes)))
+    return groups and all(map(_is_floating, (*node.reads, *node.writes)))
 
 
-def _is_wide(operand: Operand) -> bool:
-    return operand.dtype.kind not in "biu" and operand.dtype.itemsize >= 4
+def _is_floating(operand: Operand) -> bool:
+    return operand.dtype.kind not in "biu"
+
+
+def _alike(stored: AnyDType, *others: AnyDType) -> bool:
+    """Whether all are calculated with as one dtype is, of which no value is lost."""
+    return all(_value(d) == _value(stored) and d.itemsize <= stored.itemsize for d in others)
+
+
+def _value(dtype: AnyDType) -> AnyDType:
+    return value_dtype(dtype, (dtype,))
 
 
 def with_epilogue(device: Device, a: Node, b: Node, k: int, *, again: bool) -> Node | None:
@@ -64,7 +75,7 @@ def with_epilogue(device: Device, a: Node, b: Node, k: int, *, again: bool) -> N
     fits = (
         same_place(old, moved.reads[k])
         and y.shape == old.shape
-        and all(o.dtype == old.dtype for o in (y, *others))
+        and _alike(old.dtype, *(o.dtype for o in (y, *others)))
         and not any(buffer_of(o) is buffer_of(old) for o in others)
         and not any(buffer_of(r) is buffer_of(y) for r in a.reads)
         and len(a.reads) + len(a.writes) + len(others) + 1 <= MOST_ARRAYS
@@ -94,20 +105,20 @@ def with_prologue(device: Device, a: Node, b: Node, *, again: bool) -> Node | No
     definition = b.primitive.definition  # type: ignore[attr-defined]
     taken = [n for n, r in enumerate(b.reads) if buffer_of(r) is buffer_of(middle)]
     whole = [n for n in taken if same_place(b.reads[n], middle)]
-    kind = next((n for n, r in enumerate(a.reads) if r.dtype == middle.dtype), None)
     full = sum(r.size == middle.size for r in a.reads)
     passes = _APART if len(b.plan.stages) > 1 else _NEAR
     fits = (
         a.problem.shape == middle.shape
-        and kind is not None
-        and all(r.dtype == middle.dtype for r in a.reads)
+        and a.reads
+        and _alike(middle.dtype, *(r.dtype for r in a.reads))
+        and (middle.dtype.itemsize >= 4 or _alike(middle.dtype, *(w.dtype for w in b.writes)))
         and (whole if again else taken)
         and not (again and definition.results != 1)
         and passes * full + again < full + 1 + passes
     )
     found = _places(a, b, taken) if fits else None
     preamble = None if found is None else both_preambles(definition.snippets[0], _expr(a))
-    if found is None or preamble is None or kind is None:
+    if found is None or preamble is None:
         return None
     reads, old, new = found
     if len(reads) + len(b.writes) + again > MOST_ARRAYS:
@@ -121,7 +132,7 @@ def with_prologue(device: Device, a: Node, b: Node, *, again: bool) -> Node | No
         before: list[str] = []
         kinds: dict[str, str] = {}
         for n in sorted({*snippet.numbers("x"), *always} & {*taken}):
-            kinds[f"{local}_{n}"] = f"typeof_x{new[n][kind]}"
+            kinds[f"{local}_{n}"] = f"typeof_x{new[n][0]}"
             before.append(f"{kinds[f'{local}_{n}']} {local}_{n} = 0;\n")
             own = {f"x{m}": f"x{place}" for m, place in enumerate(new[n])}
             own |= numbers | {"y0": f"{local}_{n}"}
@@ -178,7 +189,7 @@ def _is_plain(node: Node) -> bool:
     """Whether a node is a string that knows nothing but the elements in its place."""
     if not isinstance(node.primitive, Pointwise) or len(node.writes) != 1:
         return False
-    return knows_no_place(node.primitive.definition) and all(map(_is_wide, node.reads))
+    return knows_no_place(node.primitive.definition) and all(map(_is_floating, node.reads))
 
 
 def _expr(node: Node) -> Any:
@@ -208,7 +219,8 @@ def _places(
             if there is None:
                 return None
             # What is repeated may be there as what it is repeated of.
-            known = next((r for r in rest if _repeats(there, r)), there)
+            there = replace(there, dtype=r.dtype)
+            known = next((o for o in rest if _repeats(there, o)), there)
             new[n].append(number_in(reads, known))
     old = {n: number_in(reads, r) for n, r in enumerate(b.reads) if n not in taken}
     return reads, old, new
@@ -241,9 +253,8 @@ def _planned(
     options = a.options
     results = list(writes)
     if isinstance(primitive, Grouped):
-        keep = tuple(None if k is None else True for k in options.keep)
-        options = options._replace(out=True, keep=keep)
-        results = results[: len(writes) - sum(map(bool, keep))]
+        options = given_results(options)
+        results = results[: len(writes) - sum(map(bool, options.keep))]
         told["partial_type"] = str(a.problem.value)
     else:
         told["partial_type"] = [str(t) for t in a.problem.partials]
@@ -258,6 +269,12 @@ def _planned(
     if not known.issuperset(node.problem.scalars) or _kernels(node) != _kernels(a):
         return None
     return node
+
+
+def given_results(options: Any) -> Any:
+    """Returns the options of groups whose results, and what they keep, are all given."""
+    keep = tuple(None if k is None else True for k in options.keep)
+    return options._replace(out=True, keep=keep)
 
 
 class _Told(dict[str, Any]):

@@ -225,3 +225,39 @@ def test_what_is_overwritten_between_keeps_its_time():
     compiled, given, plain = cp.jit(function), *(arrays((200, 96), (200, 96)) for _ in range(2))
     equal(compiled(*given), function(*plain).get())
     equal(given[1], np.zeros((200, 96), np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "function", [residual, residual_again, scores, products, behind_softmax, behind_softmax_again]
+)
+def test_halves_are_not_rounded_between(function, dtype):
+    given = arrays((200, 96), (200, 96), (96, 2))
+    halves = [a.astype(dtype) for a in given]
+    compiled = cp.jit(function)
+    graph = compiled.graph(*halves)
+    assert len(graph.nodes) == len(cp.jit(function).graph(*given).nodes), graph
+    wide = as_tuple(function(*(a.astype(np.float32) for a in halves)))
+    for a, b in zip(as_tuple(compiled(*halves)), wide, strict=True):
+        assert a.dtype.name == dtype
+        ulp = 2.0 ** (-10 if dtype == "float16" else -7)
+        scale = np.abs(b.get()).max()
+        np.testing.assert_allclose(a.astype(np.float32).get(), b.get(), rtol=ulp, atol=ulp * scale)
+
+
+def test_conversions_run_in_groups():
+    def function(x, y):
+        found = ops.softmax(x.astype(np.float32), axis=1).astype(np.float16)
+        return found, ops.sum(y, axis=0).astype(np.float16)
+
+    x, y = arrays((200, 96), (200, 96))
+    check(function, [x.astype(np.float16), y], 2)
+
+
+def test_what_is_asked_to_be_rounded_is():
+    def function(x):
+        return ops.sum(x.astype(np.float16).astype(np.float32), axis=1)
+
+    (x,) = arrays((200, 96))
+    rounded = x.get().astype(np.float16).astype(np.float64).sum(1)
+    np.testing.assert_allclose(cp.jit(function)(x).get(), rounded, rtol=1e-5, atol=1e-5)
