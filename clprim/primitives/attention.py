@@ -102,7 +102,7 @@ def _first(operand: Operand) -> Operand:
 
 
 #: Attention, and the logarithm of each query's sum; that of few queries; gradients, by matrix
-#: units of what is stored, without a mask's, too.
+#: units of what is stored, too.
 ATTENTION = _Written("attention", ATTENTIONS, lambda p, arrays: Heads(arrays, *p.options))
 FEW_QUERIES = _Written("attention of few queries", ATTENTION_FEW, _few)
 GRADIENT, UNIT_GRADIENT = (

@@ -180,17 +180,25 @@ def differentiate(
 
 
 def differentiate_by_units(
-    given: Sequence[Any], mask: Any, causal: bool, scale: float, dtype: Any
+    given: Sequence[Any],
+    mask: Any,
+    causal: bool,
+    scale: float,
+    dtype: Any,
+    drop: Drop | None,
+    dmask: Any,
 ) -> list[Any] | None:
-    """Likewise of what is stored, without dropout; see `plan_attention_matrix_gradient`."""
+    """Likewise of what is stored; see `plan_attention_matrix_gradient`."""
     query, key, value, *_ = given
     batch = query.shape[:-2]
     shapes = query.shape, (*batch, *key.shape[-2:]), (*batch, *value.shape[-2:])
     types = query.dtype, dtype, dtype
     results = tuple(new_dense(s, d) for s, d in zip(shapes, types, strict=True))
     inputs = tuple(given) if mask is None else (*given, mask)
-    options = Shared(causal, 0, 1)
-    return [*results] if _ran(UNIT_GRADIENT, inputs, (scale,), results, options) else None
+    written = results if dmask is None else (*results, dmask)
+    options = Shared(causal, _rows(drop), 1)
+    ran = _ran(UNIT_GRADIENT, inputs, _numbers(scale, drop), written, options)
+    return [*results] if ran else None
 
 
 def _turned(array: Any, order: Sequence[int]) -> Any:

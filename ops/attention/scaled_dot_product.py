@@ -232,7 +232,7 @@ def scaled_dot_product_attention_backward(
         dmask = new_dense(ones + attn_mask.shape, p.wide)
     if grad.size and p.full[-1]:
         turned = None if dmask is None else p.split(dmask)
-        results = _by_units(p, grad, out, logsumexp) if dmask is None else None
+        results = _by_units(p, grad, out, logsumexp, state, turned)
         results = results or _differentiated(p, grad, out, logsumexp, state, turned)
     elif dmask is not None:
         dmask.fill(0)
@@ -267,17 +267,20 @@ def _differentiated(
     return results
 
 
-def _by_units(p: Problem, grad: Any, out: Any, logsumexp: Any) -> list[Any] | None:
-    """The gradients by matrix units, if the device has some for them."""
+def _by_units(
+    p: Problem, grad: Any, out: Any, logsumexp: Any, state: State | None, dmask: Any
+) -> list[Any] | None:
+    """The gradients by matrix units, if the device has some for them; of no mask that is shared."""
     has = p.query.device.traits.matrix_units and p.dtype.itemsize == 2
-    if p.dropout or not (p.query.size and has):
+    shared = dmask is not None and dmask.shape != (*p.query.shape[:-1], p.full[-1])
+    if shared or not (p.query.size and has):
         return None
     above = p.split(grad)
     delta = new_dense((*above.shape[:-1], 1), p.wide)
     _delta(above, p.split(out), axis=-1, keepdims=True, out=delta)
     given = p.query, p.key, p.value, above, _as(_rows(p, logsumexp), p.wide), delta
     dtype = p.dtype if p.groups == 1 else p.wide
-    return differentiate_by_units(given, p.mask, p.causal, p.scale, dtype)
+    return differentiate_by_units(given, p.mask, p.causal, p.scale, dtype, _drop(p, state), dmask)
 
 
 _factors = Pointwise("y0 = rand() < w0 ? 0 : w1;", name="attention_dropout")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from clprim.plan.fused.heads import Heads, head_kernel
 from clprim.plan.fused.matrix_heads import (
+    DRAWN,
     HeadTile,
     MatrixHeadsCode,
     RowsCode,
@@ -23,7 +24,7 @@ from clprim.plan.fused.matrix_heads import (
     sides,
     unit_for,
 )
-from clprim.plan.kernel import Plan
+from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.units.unit import MatrixUnit
 from clprim.traits import DeviceTraits
 
@@ -36,6 +37,7 @@ class AttentionMatrixCode(MatrixHeadsCode):
     key: RowsCode
     value_tile: RowsCode
     weight: RowsCode
+    sums_alone: bool  # Whether all that is stored is each query's largest score and its sum
 
 
 def _registers(unit: MatrixUnit, tile: HeadTile, size: int, features: int) -> int:
@@ -61,7 +63,15 @@ def _local(unit: MatrixUnit, tile: HeadTile, size: int, features: int) -> int:
 
 
 def plan_attention_matrix(what: Heads, traits: DeviceTraits) -> Plan | None:
-    """Plans softmax(q kᵀ · scale + mask) v; None without a unit, of caches, of dropout."""
+    """Plans softmax(q kᵀ · scale + mask) v; None without a unit, and of caches."""
+    kernel = attention_kernel(what, traits)
+    return None if kernel is None else Plan((kernel,))
+
+
+def attention_kernel(
+    what: Heads, traits: DeviceTraits, *, sums_alone: bool = False
+) -> KernelPlan | None:
+    """The kernel, or one that keeps of each query what its weights are made from: `ROWS`."""
     unit = unit_for(what, traits)
     if unit is None:
         return None
@@ -69,15 +79,22 @@ def plan_attention_matrix(what: Heads, traits: DeviceTraits) -> Plan | None:
     rooms = head_room(size), head_room(features)
     for tile in head_tiles(unit, traits, what.heads * queries):
         words, local = _registers(unit, tile, *rooms), _local(unit, tile, *rooms)
+        words += DRAWN * (what.drop_rows > 0)
         shared = 4 * tile.across * tile.down * tile.units * sides(unit)[0]
         if divides(unit, tile, rooms[1]) and fits(unit, tile, words, local + shared, traits):
-            return _planned(what, unit, tile, rooms, local)
+            return _planned(what, unit, tile, rooms, local, sums_alone=sums_alone)
     return None
 
 
 def _planned(
-    what: Heads, unit: MatrixUnit, tile: HeadTile, rooms: tuple[int, int], local: int
-) -> Plan | None:
+    what: Heads,
+    unit: MatrixUnit,
+    tile: HeadTile,
+    rooms: tuple[int, int],
+    local: int,
+    *,
+    sums_alone: bool,
+) -> KernelPlan | None:
     queries, _, size, features = what.sizes.values()
     items = tile.down * tile.across * unit.items
     own = tile.down * tile.units * sides(unit)[0]
@@ -85,16 +102,17 @@ def _planned(
     along = "lanes" if unit.matrices else "turned"
     launch = (
         (-(-queries // own), what.heads),
-        what.nbytes("qkvy"),
-        2 * what.pairs * (size + features),
+        what.nbytes("qk" if sums_alone else "qkvy"),
+        2 * what.pairs * (size + features * (not sums_alone)),
     )
-    kernel = head_kernel(
+    return head_kernel(
         what,
         "attention_matrix",
         ("y", "sums"),
         launch,
         AttentionMatrixCode,
         {},
+        "written" if sums_alone else "",
         group=items,
         unit=unit,
         tile=tile,
@@ -107,5 +125,5 @@ def _planned(
         exchanged=exchanged_words(unit, tile),
         query_room=rooms[0],
         value_room=rooms[1],
+        sums_alone=sums_alone,
     )
-    return None if kernel is None else Plan((kernel,))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from clprim.plan.fused.attention_gradient import HeadGradients
-from clprim.plan.fused.heads import head_kernel
+from clprim.plan.fused.attention_matrix import attention_kernel
+from clprim.plan.fused.heads import ROWS, Heads, head_kernel
 from clprim.plan.fused.matrix_heads import (
     HeadTile,
     MatrixHeadsCode,
@@ -34,6 +35,7 @@ class AttentionMatrixGradientCode(MatrixHeadsCode):
     """What fused/attention_matrix_gradient.cl.jinja prints."""
 
     of_keys: bool  # Whether own rows are keys and values, not queries
+    summed: bool  # Whether weights are made from `ROWS`, not from logarithms of sums
     # Tiles in local memory: own rows, those of the other side, the latter as the products with
     # gradients of scores and with weights read them, and these
     mine: RowsCode
@@ -66,15 +68,26 @@ def _needs(
 
 
 def plan_attention_matrix_gradient(what: HeadGradients, traits: DeviceTraits) -> Plan | None:
-    """Plans the gradients of `plan_attention_matrix`; None behind masks that are added, too."""
+    """Plans the gradients of `plan_attention_matrix`, a mask's too where no heads share it."""
     unit = unit_for(what, traits)
-    mask = what.arrays.get("mask")
-    added = mask is not None and mask.dtype.kind != "b"
-    if unit is None or added or what.arrays["grad"].dtype != what.arrays["q"].dtype:
+    if unit is None or what.shared > 1 or what.arrays["grad"].dtype != what.arrays["q"].dtype:
         return None
     kernels = [_kernel(what, unit, traits, of_keys=of_keys) for of_keys in (True, False)]
+    workspace = {}
+    if _added(what):
+        # Of scores that one large number masks, a logarithm has lost how many they are.
+        names = ("q", "k", "v", "sums", "mask")
+        forward = Heads({n: what.arrays[n] for n in names}, what.causal)
+        kernels.insert(0, attention_kernel(forward, traits, sums_alone=True))
+        workspace[ROWS] = 2 * what.heads * what.sizes["queries"], what.value
     found = tuple(kernel for kernel in kernels if kernel is not None)
-    return Plan(found) if len(found) == len(kernels) else None
+    return Plan(found, workspace) if len(found) == len(kernels) else None
+
+
+def _added(what: Heads) -> bool:
+    """Whether a mask is added to scores."""
+    mask = what.arrays.get("mask")
+    return mask is not None and mask.dtype.kind != "b"
 
 
 def _kernel(
@@ -85,7 +98,7 @@ def _kernel(
     rows = keys if of_keys else queries
     for tile in head_tiles(unit, traits, what.heads * rows, smaller=True):
         words, local = _needs(unit, tile, *rooms, of_keys=of_keys)
-        known = 8 * max(tile.block, tile.down * tile.units * sides(unit)[0])
+        known = 12 * max(tile.block, tile.down * tile.units * sides(unit)[0])
         room = fits(unit, tile, words, local + known, traits)
         if room and not tile.held and divides(unit, tile, *rooms):
             return _planned(what, unit, tile, rooms, local, of_keys=of_keys)
@@ -114,6 +127,7 @@ def _planned(
 
     written = ("dk", "dv") if of_keys else ("dq",)
     names = ("q", "k", "v", "grad", "sums", "delta", *written, "mask")
+    names += () if of_keys else ("dmask",)
     rows = keys if of_keys else queries
     launch = (
         (-(-rows // owned), what.heads),
@@ -123,15 +137,17 @@ def _planned(
     return head_kernel(
         replace(what, arrays={n: arrays[n] for n in names if n in arrays}),
         "attention_matrix_gradient",
-        written,
+        (*written, "dmask"),
         launch,
         AttentionMatrixGradientCode,
         {},
+        "read" if _added(what) else "",
         group=items,
         unit=unit,
         tile=tile,
         kept=unit.kept and tile.across == 1,
         of_keys=of_keys,
+        summed=_added(what),
         mine=read("mine", mine[0], owned),
         mine_value=read("mine_value", mine[1], owned),
         theirs=read("theirs", theirs[0], tile.block),

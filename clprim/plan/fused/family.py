@@ -76,7 +76,7 @@ def _examples_attention() -> Iterator[Example[Heads]]:
 
 
 def _examples_matrix() -> Iterator[Example[Heads]]:
-    """Causal; masks, bfloat16, an emulated unit; heads that sub-groups share, of odd strides."""
+    """Causal; masks, bfloat16, an emulated unit; heads that sub-groups share; weights drop out."""
     shape, whole = (2, 3, 150, 64), (2, 3, 150, 150)
     half, brain = np.dtype(np.float16), bfloat16()
     for name, dtype, size, unit, mask, causal in (
@@ -93,7 +93,8 @@ def _examples_matrix() -> Iterator[Example[Heads]]:
             arrays["mask"] = dense_array(whole, dtype=mask)
         registers = {"shared": 512, "shared-emulated": 384}.get(name, 1024)
         traits = replace(GPU, matrix_units=(unit.name,), register_bytes=registers)
-        yield Example(name, Heads(arrays, causal), replace(traits, local_memory=64 << 10))
+        what = Heads(arrays, causal, 16 if name == "wmma" else 0)
+        yield Example(name, what, replace(traits, local_memory=64 << 10))
 
 
 def _examples_few() -> Iterator[Example[FewQueries]]:
@@ -143,17 +144,20 @@ def _examples_gradient() -> Iterator[Example[HeadGradients]]:
 
 
 def _examples_unit_gradient() -> Iterator[Example[HeadGradients]]:
-    """Causal, in registers; of a mask, through local memory."""
+    """Causal, in registers; of masks, through local memory, of which one has a gradient."""
     x = dense_array((2, 3, 150, 64), dtype=np.float16)
-    column, mask = dense_array((2, 3, 150, 1)), dense_array((2, 3, 150, 150), dtype=np.bool_)
+    column, whole = dense_array((2, 3, 150, 1)), (2, 3, 150, 150)
+    mask, added = (dense_array(whole, dtype=dtype) for dtype in (np.bool_, np.float32))
     arrays = dict.fromkeys(("q", "k", "v", "grad", "dq", "dk", "dv"), x)
     arrays |= {"sums": column, "delta": column}
-    for name, unit, masks, causal in (
-        ("causal", mma_sync.UNITS[0], {}, True),
-        ("emulated", wmma.EARLIER[0].as_emulated(), {"mask": mask}, False),
+    emulated = wmma.EARLIER[0].as_emulated()
+    for name, unit, masks, causal, drop in (
+        ("causal", mma_sync.UNITS[0], {}, True, 0),
+        ("emulated", emulated, {"mask": mask}, False, 0),
+        ("added", emulated, {"mask": added, "dmask": dense_array(whole)}, False, 16),
     ):
         traits = replace(GPU, matrix_units=(unit.name,), local_memory=64 << 10)
-        yield Example(name, HeadGradients({**arrays, **masks}, causal), traits)
+        yield Example(name, HeadGradients({**arrays, **masks}, causal, drop), traits)
 
 
 def _examples_gate() -> Iterator[Example[Gate]]:
@@ -200,7 +204,7 @@ def _examples_residual() -> Iterator[Example[InvertedResidual]]:
     yield Example("loops", loops, _LARGE)
 
 
-_UNITS = "matrix units of the heads' 16 bits, without dropout"
+_UNITS = "matrix units of the heads' 16 bits"
 _NEEDS = "a CPU, floats, and a head in local memory"
 ATTENTIONS: Family[Heads] = Family(
     "attention",

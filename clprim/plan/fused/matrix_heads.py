@@ -22,6 +22,8 @@ from clprim.traits import DeviceTraits
 
 # Rows that are multiplied while others arrive, half of them where these wait in registers.
 BLOCKS = (GROUP, GROUP // 2)
+# Words of a draw: its counter, key and products, where it begins and which call it is of.
+DRAWN = 20
 # Work-items that share a block at most.
 MOST_ITEMS = 4 * GROUP
 
@@ -91,7 +93,7 @@ class MatrixHeadsCode(HeadsCode):
 def unit_for(what: Heads, traits: DeviceTraits) -> MatrixUnit | None:
     """Returns the unit that multiplies heads as they are stored; None where there is none."""
     names = {what.arrays[name].dtype.name for name in "qkv"}
-    if what.cached or what.drop_rows or what.value.name != "float32":
+    if what.cached or what.value.name != "float32":
         return None
     units = map(unit_of, traits.matrix_units)
     found = (u for u in units if u.itemsize == 2 and {*u.operands} == names)

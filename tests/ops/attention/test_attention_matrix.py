@@ -12,6 +12,7 @@ from support import BFLOAT16, same_bits
 import clprim as cp
 from clprim import ops
 from clprim.call.signature import Calls
+from clprim.ops.attention.scaled_dot_product import dropout_factors
 from clprim.plan.conv.dense import GPU
 from clprim.plan.fused import heads
 from clprim.plan.fused.attention_matrix import plan_attention_matrix
@@ -205,6 +206,67 @@ def test_gradients_of_masks_and_groups(units):
     check_gradients(*given, enable_gqa=True, is_causal=True, scale=0.3)
 
 
+def test_gradients_behind_masks_that_are_added(units):
+    units(MMA)
+    q, k, v = heads_of(33, 70, 40, 33)
+    mask = RNG.normal(size=(33, 70)).astype(np.float32)
+    check_gradients(q, k, v, np.where(np.tri(33, 70, 4) > 0, mask, -np.inf).astype(np.float32))
+    check_gradients(q, k, v, RNG.normal(size=(1, 70)).astype(np.float16))
+    # A query of which all keys are masked by one number sees all of them alike.
+    mask[5:9] = np.finfo(np.float32).min
+    check(q, k, v, mask)
+    check_gradients(q, k, v, mask)
+
+
+@pytest.mark.parametrize("shape", [(2, 45, 70), (1, 45, 70), (2, 1, 70)])
+def test_gradients_of_masks(units, shape):
+    """Of one mask a head by the units, of a mask that heads or queries share by blocks."""
+    units(MMA)
+    q, k, v = heads_of(45, 70, 24, 24)
+    mask, g = RNG.normal(size=shape).astype(np.float16), random((2, 45, 24), np.float16)
+    given = [torch.tensor(wide(a), requires_grad=True) for a in (q, k, v, mask)]
+    attention = torch.nn.functional.scaled_dot_product_attention
+    attention(*given[:3], attn_mask=given[3]).backward(torch.tensor(wide(g)))
+    arrays, options = [cp.asarray(a) for a in (q, k, v)], {"attn_mask": cp.asarray(mask)}
+    out, sums, _ = ops.scaled_dot_product_attention(*arrays, **options, return_stats=True)
+    with cp.profile() as profile:
+        found = ops.scaled_dot_product_attention_backward(
+            cp.asarray(g), *arrays, out, sums, **options, mask_gradient=True
+        )
+    names = [event.name for event in profile.events]
+    assert names.count("attention_matrix_gradient") == (2 if shape[:2] == (2, 45) else 0), names
+    for one, leaf in zip(found, given, strict=True):
+        want = leaf.grad.numpy()
+        np.testing.assert_allclose(wide(one), want, rtol=6e-3, atol=6e-3 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("unit", [MMA, "wmma_gfx11/m16n16k16/float16/32"])
+def test_weights_drop_out_as_everywhere(units, unit, causal):
+    units(unit, local_memory=64 << 10)
+    q, k, v = heads_of(45, 70, 24, 24)
+    q, g = q * np.float16(0.5), random((2, 45, 24), np.float16)
+    arrays = [cp.asarray(a) for a in (q, k, v)]
+    options = {"dropout_p": 0.4, "is_causal": causal}
+    with cp.profile() as profile:
+        found, sums, state = ops.scaled_dot_product_attention(*arrays, **options, return_stats=True)
+    assert [event.name for event in profile.events] == ["attention_matrix"]
+    factors = dropout_factors(*arrays, 0.4, causal, False, state)
+    kept = torch.tensor(wide(factors))
+    given = [torch.tensor(wide(a), requires_grad=True) for a in (q, k, v)]
+    scores = given[0] @ given[1].mT / 24**0.5
+    if causal:
+        scores = scores.masked_fill(torch.tensor(np.tri(45, 70) == 0), -np.inf)
+    wanted = (scores.softmax(-1) * kept) @ given[2]
+    wanted.backward(torch.tensor(wide(g)))
+    np.testing.assert_allclose(wide(found), wanted.detach().numpy(), rtol=4e-3, atol=4e-3)
+    slopes = ops.scaled_dot_product_attention_backward(
+        cp.asarray(g), *arrays, found, sums, **options, state=state
+    )
+    for one, leaf in zip(slopes, given, strict=True):
+        np.testing.assert_allclose(wide(one), leaf.grad.numpy(), rtol=1e-2, atol=1e-2)
+
+
 def test_gradients_through_local_memory_repeat(units):
     units(MMA, register_bytes=512)
     arrays = [cp.asarray(a) for a in (*heads_of(70, 90, 64, 64), random((2, 70, 64), np.float16))]
@@ -230,7 +292,7 @@ def test_what_units_do_not_take_is_others():
 
     assert plan() is not None
     assert plan("float32") is None
-    assert plan(drop=16) is None
+    assert plan(drop=16) is not None
     assert plan(length=dense_array((2, 3, 1, 1), dtype=np.int32)) is None
 
 

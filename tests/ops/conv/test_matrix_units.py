@@ -66,6 +66,32 @@ def test_gradients(units, some, memory_format):
 
 
 @as_written
+@pytest.mark.parametrize("memory_format", FORMATS)
+@pytest.mark.parametrize("unit", [u for u in UNITS if u.itemsize == 1], ids=lambda u: u.name)
+def test_bytes(units, some, unit, memory_format):
+    """Added up in int32, every bit; and brought back to bytes by an epilogue."""
+    few = unit.items <= 16
+    tile = (1, 4 if unit.items < 16 else 2, 2, 2, 1 if few else 2, 2)
+    # Of planes a weight is the first factor.
+    swapped = {u.name for u in UNITS if u.operands == unit.operands[::-1] and u.items == 32}
+    units(unit.name, *swapped - {unit.name}, tile=tile, register_bytes=4096)
+    rng, kinds = np.random.default_rng(5), unit.operands
+    for case in some([CASES["whole"], CASES["stem"], CASES["groups"], CASES["pixels apart"]], 4):
+        x, w = (
+            rng.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, shape).astype(kind)
+            for kind, shape in zip(kinds, (case.x_shape, case.w_shape), strict=True)
+        )
+        a, b = upload(x, memory_format), upload(w, "contiguous")
+        wanted = reference.conv2d(*(o.astype(np.float64) for o in (x, w)), None, **case.options)
+        found = ops.conv2d(a, b, **case.options, **HOW)
+        assert found.dtype == np.int32
+        np.testing.assert_array_equal(found.get(), wanted)
+        epilogue = {"epilogue": "y0 = clamp(y0 / 4096, w0, w1);", "epilogue_args": (-128, 127)}
+        found = ops.conv2d(a, b, **case.options, **HOW, **epilogue)
+        np.testing.assert_array_equal(found.get(), np.clip(np.trunc(wanted / 4096), -128, 127))
+
+
+@as_written
 def test_factors_in_every_combination(units, some):
     units(MMA)
     for number, row in enumerate(some(PAIRS, 30)):

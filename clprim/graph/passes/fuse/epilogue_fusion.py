@@ -1,9 +1,9 @@
 """Epilogue fusion: an elementwise node runs where a contraction, or a group, stores its result.
 
 Sums, and groups' elements, reach it in the precision that they are calculated in. All else keeps
-its bits, unless another strategy computes the contraction with its epilogue. What reductions
-and groups add up is stored in 16 bits where it is read to be converted alone. What others read of groups, as gradients read
-what was activated, is stored besides.
+its bits, unless another strategy computes the contraction with its epilogue. What others
+read of groups, as gradients read what was activated, is stored besides. What reductions and groups
+add up is stored in 16 bits where it is read to be converted alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two products with a softmax between them are one kernel on CPUs, and by matrix units of halves."""
+"""Two products with a softmax between them are one kernel on CPUs, of halves by matrix units."""
 
 import numpy as np
 import pytest
