@@ -1,7 +1,8 @@
 """``cl_intel_subgroup_matrix_multiply_accumulate``: sub-groups multiply 8 rows by a column each.
 
 Sub-groups have the least size that a device knows. Of 8, a work-item holds two 16-bit or four
-8-bit elements of a row of A as one word; of 16, half as many. Words of B are neighbours in k.
+8-bit elements of a row of A as one word; of 16, half as many. Words of B are neighbours in k. Eight
+rows of A are what a block read takes from local memory (``cl_intel_subgroup_local_block_io``).
 """
 
 from __future__ import annotations
@@ -33,6 +34,15 @@ def _unit(operands: tuple[str, str], size: int) -> MatrixUnit:
         f"#define multiply_add(sums, a, b) vstore8({function}( \\\n"
         f"    as_{a}(vload{held}(0, a)), as_{words}8(vload8(0, b)), vload8(0, sums)), 0, sums)\n"
     )
+    kind, what, suffix = ("uint", 8, "") if size == 8 else ("ushort", 4, "_us")
+    read = f"intel_sub_group_block_read{suffix}8"
+    blocks = (
+        "#ifndef cl_intel_subgroup_local_block_io\n"
+        f"{kind}8 __attribute__((overloadable)) {read}(const __local {kind} *from);\n"
+        "#endif\n"
+        "#define load_block(words, from) \\\n"
+        f"    vstore{what}(as_uint{what}({read}((const __local {kind} *)(from))), 0, words)\n"
+    )
     row = f"element / {of_item}" if of_item > 1 else "element"
     within = f"lane * {of_item} + element % {of_item}" if of_item > 1 else "lane"
     return MatrixUnit(
@@ -46,6 +56,7 @@ def _unit(operands: tuple[str, str], size: int) -> MatrixUnit:
         Fragment("lane", "element", steps, steps),
         Fragment("element", "lane", 8),
         text,
+        blocks=blocks,
         attribute=f"__attribute__((intel_reqd_sub_group_size({size}))) ",
     )
 

@@ -61,6 +61,9 @@ class MatrixUnit:
     partner: str = ""  # C that defines of_partner(value, bit), the float of the one that differs
     # C that defines pack(low, high), a word of 16 bits each, and power(x), of 2, or the language's
     pack: str = ""
+    # C that defines load_block(words, from): a fragment of A, whose rows lie one after another in
+    # local memory, by all of its work-items at once
+    blocks: str = ""
     emulated: bool = False
 
     @property

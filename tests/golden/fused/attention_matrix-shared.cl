@@ -13,6 +13,11 @@ float8 __attribute__((overloadable)) intel_sub_group_f16_f16_matrix_mad_k16(int8
 #endif
 #define multiply_add(sums, a, b) vstore8(intel_sub_group_f16_f16_matrix_mad_k16( \
     as_int8(vload8(0, a)), as_int8(vload8(0, b)), vload8(0, sums)), 0, sums)
+#ifndef cl_intel_subgroup_local_block_io
+uint8 __attribute__((overloadable)) intel_sub_group_block_read8(const __local uint *from);
+#endif
+#define load_block(words, from) \
+    vstore8(as_uint8(intel_sub_group_block_read8((const __local uint *)(from))), 0, words)
 #define copy_4(to, from, whether) *(to) = (whether) ? *(from) : 0
 #define copy_8(to, from, whether) *(to) = (whether) ? *(from) : (uint2)(0)
 #define copy_16(to, from, whether) *(to) = (whether) ? *(from) : (uint4)(0)
@@ -39,38 +44,28 @@ static inline void load_query_words(uint *words, __local uint4 *memory, __local 
     }
 }
 
-// Lines hold steps of k. Chunks of 16 bytes take turns, so that those of eight lines lie in all banks.
+// Pieces of 8 lines and 16 steps of k lie one after another, line by line.
 static inline int key_place(int line, int at)
 {
-    return line * 128 + (at / 8 ^ (line & 7)) * 8 + at % 8;
+    return (line / 8 * 8 + at / 16) * 128 + line % 8 * 16 + at % 16;
 }
 
 #define load_keys(words, tile, line, step) load_key_words(words, memory, tile, line, step, lane)
 static inline void load_key_words(uint *words, __local uint4 *memory, __local const ushort *tile, int line, int step, int lane)
 {
-    #pragma unroll
-    for (int n = 0; n < 8; ++n) {
-        const int element = n * 2;
-        const int at = key_place(line + element / 2, step + lane * 2 + element % 2);
-        words[n] = *(__local const uint *)(tile + at);
-    }
+    load_block(words, tile + key_place(line, step));
 }
 
-// Lines hold steps of k. Chunks of 16 bytes take turns, so that those of eight lines lie in all banks.
+// Pieces of 8 lines and 16 steps of k lie one after another, line by line.
 static inline int value_place(int line, int at)
 {
-    return line * 32 + (at / 8 ^ (line >> 1 & 3)) * 8 + at % 8;
+    return (line / 8 * 2 + at / 16) * 128 + line % 8 * 16 + at % 16;
 }
 
 #define load_values(words, tile, line, step) load_value_words(words, memory, tile, line, step, lane)
 static inline void load_value_words(uint *words, __local uint4 *memory, __local const ushort *tile, int line, int step, int lane)
 {
-    #pragma unroll
-    for (int n = 0; n < 8; ++n) {
-        const int element = n * 2;
-        const int at = value_place(line + element / 2, step + lane * 2 + element % 2);
-        words[n] = *(__local const uint *)(tile + at);
-    }
+    load_block(words, tile + value_place(line, step));
 }
 
 // Lines hold steps of k. Chunks of 16 bytes take turns, so that those of eight lines lie in all banks.

@@ -133,3 +133,14 @@ def test_names_tell_units_apart():
         emulated = unit_of(f"emulated/{unit.name}")
         assert emulated.emulated
         assert (emulated.a, emulated.b, emulated.c) == (unit.a, unit.b, unit.c)
+
+
+@pytest.mark.parametrize("unit", [u for u in UNITS if u.blocks], ids=lambda u: u.name)
+def test_blocks_are_read_as_fragments_hold_them(unit):
+    """Eight numbers of each work-item: of one read all items' lie side by side, as rows do."""
+    line, along = places(unit, unit.a)
+    lies = line * unit.steps + along
+    each = unit.a.elements // 8  # elements of a number: all of a row that an item has
+    number, within = np.divmod(np.arange(unit.a.elements), each)
+    lane = np.arange(unit.items)[:, None]
+    np.testing.assert_array_equal(lies, (number * unit.items + lane) * each + within)
