@@ -22,7 +22,7 @@ from clprim.traits import DeviceTraits
 
 # Rows that are multiplied while others arrive, half of them where these wait in registers.
 BLOCKS = (GROUP, GROUP // 2)
-# Words of a draw: its counter, key and products, where it begins and which call it is of.
+# Bound: words of a draw: its counter, key and products, where it begins and which call it is of.
 DRAWN = 20
 # Work-items that share a block at most.
 MOST_ITEMS = 4 * GROUP

@@ -25,8 +25,6 @@ from clprim.runtime.device import Device
 
 # Elements whose functions, one by one, take less time than a launch.
 _FEW = 1 << 10
-# Bytes of what is stored in 16 bits.
-_HALF = 2
 
 
 def epilogue_fusion(graph: Graph, device: Device) -> Graph:
@@ -65,7 +63,7 @@ def _converted(rewrite: Rewrite, n: int) -> bool:
     """Lets what reduces store a result as a node converts it."""
     node = rewrite.node(n)
     copies = node.primitive.definition.copies_each  # type: ignore[attr-defined]
-    if not copies or len(node.writes) != 1 or node.writes[0].dtype.itemsize != _HALF:
+    if not copies or len(node.writes) != 1 or node.writes[0].dtype.itemsize != 2:
         return False
     (x,), (y,) = node.reads, node.writes
     for maker, _ in rewrite.lone_makers(n):
