@@ -65,8 +65,9 @@ class options:  # noqa: N801 # a statement, as `with cp.options(...)`, as contex
         matmul_precision: How exact products of float32 in matrix products and convolutions are, in
             PyTorch's words: ``"highest"``, with float32's own error; ``"high"`` admits factors of
             11 bits (TF32, or three products of bfloat16), ``"medium"`` of 8 (bfloat16), both with
-            sums in float32. A device that gains nothing computes float32. The environment variable
-            ``CLPRIM_MATMUL_PRECISION`` sets it for a process.
+            sums in float32, or beside weights of 4 bits in whole numbers. A device that gains
+            nothing computes float32. The environment variable ``CLPRIM_MATMUL_PRECISION`` sets it
+            for a process.
 
     Raises:
         DefinitionError: An option that there is not, or a value that it cannot have.

@@ -1,7 +1,8 @@
 """The strategies of products with quantised weights; templates/quantized draws them.
 
 A few rows are bound by memory: codes are decoded in registers, on GPUs by work-items that share the
-depth. Many rows share panels of what is decoded.
+depth; on CPUs they may be multiplied as whole numbers, where precision admits it. Many rows share
+panels of what is decoded.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from clprim.plan.conv.dense import CPU, GPU
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan
-from clprim.plan.machine import AHEAD, ITEMS, LINE, near
+from clprim.plan.machine import AHEAD, ITEMS, LINE, PAGE, near
 from clprim.plan.product.dense import dense_product
 from clprim.plan.product.register_code import ContractionCode, contraction_code, parameters_of
 from clprim.plan.product.register_tile import lanes_of
@@ -29,6 +30,8 @@ from clprim.traits import DeviceTraits
 FEW = 8
 # Rows beside which it costs less to sum up codes as they are than to scale each of them.
 FOLDED = 2
+# Rows up to which whole numbers are multiplied where precision allows it.
+INTEGERS = 4
 # Bound: groups of steps of k that local memory has sums of.
 MOST_GROUPS = 1024
 # Rows of a work-item that share a panel.
@@ -87,14 +90,24 @@ class CodedCode(ContractionCode):
         return not (self.coding.table or self.coding.number)
 
     @property
+    def power(self) -> int:
+        """What scales are multiplied with beside codes that lie in a mantissa."""
+        return 1 if self.coding.table else 2**self.coding.bits
+
+    @property
+    def least(self) -> float:
+        """What is taken from codes where zero points are 0, in parts of `power`."""
+        return 1
+
+    @property
     def one(self) -> str:
-        """What code 0 is, less what is taken from all codes, in parts of 2 to the bits."""
-        return f"{1 + self.coding.zero / 2**self.coding.bits}f"
+        """What code 0 is, less what is taken from all codes, in parts of `power`."""
+        return f"{self.least + self.coding.zero / self.power}f"
 
     @property
     def fraction(self) -> str:
-        """A code's last bit in a mantissa."""
-        return f"{2.0**-self.coding.bits}f"
+        """One of a zero point in parts of `power`."""
+        return f"{1 / self.power}f"
 
     @property
     def all_widths(self) -> list[int]:
@@ -102,18 +115,73 @@ class CodedCode(ContractionCode):
         return sorted({*self.widths, 8, self.width} if self.width > 1 else {*self.widths})
 
 
-def _few(traits: DeviceTraits) -> int:
-    """Rows up to which a weight is decoded in registers alone: as many as these hold sums of."""
-    return 2 * FEW if traits.is_cpu and traits.sums >= 2 * FEW else FEW
+@dataclass(frozen=True, kw_only=True)
+class IntegersCode(CodedCode):
+    """What quantized/integers.cl.jinja prints."""
+
+    most_steps: int  # Bound: steps of k that local memory has rounded rows of
+
+    @property
+    def middle(self) -> int:
+        """The code that is 0 in sums."""
+        return 1 << self.coding.bits - 1
+
+    @property
+    def largest(self) -> int:
+        """The most parts of a rounded number: 16 bits hold half of a group's products."""
+        return ((1 << 15) - 1) // (self.middle * self.coding.group // 2)
+
+    @property
+    def power(self) -> int:
+        """Codes are what they are."""
+        return 1
+
+    @property
+    def least(self) -> float:
+        """Less the middle, which sums have taken away."""
+        return -self.middle
+
+    @property
+    def offsets(self) -> bool:
+        """Whether something is added to scaled codes around the middle."""
+        coding = self.coding
+        return coding.has("offset") or coding.has("zero") or coding.zero != self.middle
+
+    @property
+    def line(self) -> int:
+        """Words of a rounded row, by which rows lie in other sets of a cache."""
+        return self.most_steps // 2 + LINE // 4
+
+    @property
+    def halves(self) -> list[int]:
+        """Lengths that a vector of a word's steps is added up by."""
+        return [self.steps >> n for n in range(1, self.steps.bit_length())]
+
+    @property
+    def all_widths(self) -> list[int]:
+        """Elements that are converted at once, those of rows included."""
+        return sorted({*self.widths, self.steps})
+
+
+def _few(what: CodedProduct, traits: DeviceTraits) -> int:
+    """Rows up to which a weight is decoded in registers alone, as many as these hold sums of."""
+    # Rows half a page apart take each other's places in a near cache.
+    x = what.gathered
+    apart = x.lane[2] * x.dtype.itemsize % (PAGE // 2) > 0
+    return 2 * FEW if traits.is_cpu and apart and traits.sums >= 2 * FEW else FEW
 
 
 def _is_few(what: CodedProduct, traits: DeviceTraits) -> bool:
-    return math.prod(what.lanes) <= _few(traits)
+    return math.prod(what.lanes) <= _few(what, traits)
+
+
+def _rows_of(what: CodedProduct) -> int:
+    return 1 << (math.prod(what.lanes) - 1).bit_length()
 
 
 def _rows_tile(what: CodedProduct, traits: DeviceTraits) -> RowsTile:
     """As many rows as there are, up to a power of two."""
-    rows = 1 << (min(math.prod(what.lanes), _few(traits)) - 1).bit_length()
+    rows = min(_rows_of(what), _few(what, traits))
     if not traits.is_cpu:
         return RowsTile(rows, 1, max(1, min(ITEMS, traits.max_work_group_size // OUTPUTS)))
     width = lanes_of(4, traits)
@@ -153,6 +221,42 @@ def _plan_rows(what: CodedProduct, traits: DeviceTraits, tile: RowsTile) -> Plan
     )
 
 
+def _integers_fit(what: CodedProduct, traits: DeviceTraits) -> bool:
+    """Whether products of codes and rounded rows are allowed, and fit into 16 bits."""
+    coding, rows = what.coding, min(_rows_of(what), INTEGERS)
+    plain = what.precision == "medium" and what.gathered.dtype == np.float32
+    plain = plain and not (coding.table or coding.number or coding.bits != 4)
+    nbytes = _most_steps(what) * rows * (2 + 12 / coding.group)
+    return plain and traits.is_cpu and nbytes <= traits.local_memory
+
+
+def _most_steps(what: CodedProduct) -> int:
+    return max(1024, 1 << (what.depth - 1).bit_length())
+
+
+def _integers_tile(what: CodedProduct, traits: DeviceTraits) -> RowsTile:
+    rows = min(_rows_of(what), INTEGERS)
+    vectors = max(1, min(OUTPUTS // _integers_width(traits), traits.sums // rows))
+    return RowsTile(rows, 1 << vectors.bit_length() - 1, 1)
+
+
+def _integers_width(traits: DeviceTraits) -> int:
+    """Outputs of a vector: of 16 bits it has twice as many elements, which end at 16."""
+    return min(8, lanes_of(4, traits))
+
+
+def _plan_integers(what: CodedProduct, traits: DeviceTraits, tile: RowsTile) -> Plan:
+    return _plan(
+        what,
+        traits,
+        Shape(tile.rows, tile.vectors, _integers_width(traits)),
+        "quantized/integers",
+        tile.rows,
+        ahead=AHEAD if traits.prefetch else 0,
+        most_steps=_most_steps(what),
+    )
+
+
 def _plan_panels(what: CodedProduct, traits: DeviceTraits, tile: PanelTile) -> Plan:
     shape = Shape(tile.rows, tile.vectors, lanes_of(4, traits))
     tiles = MANY // tile.rows
@@ -178,14 +282,17 @@ def _plan(
     told["w"] = OperandCode("w", "uchar", "uchar", "direct")
     if what.nbytes >= 2**31:
         told["index"] = "long"
-    code = CodedCode(
+    integers = template == "quantized/integers"
+    code = (IntegersCode if integers else CodedCode)(
         **told,
         coding=coding,
         staged=traits.is_cpu and x.dtype != np.float32,
         **({"folded": False} | options),
     )
     groups = -(-lanes // rows) * what.groups
-    share = -(-what.tiles * groups // (ITEMS * traits.compute_units)) if traits.is_cpu else 1
+    # Who rounds rows first has more to do with them.
+    items = ITEMS // 4 if integers else ITEMS
+    share = -(-what.tiles * groups // (items * traits.compute_units)) if traits.is_cpu else 1
     share = max(1, min(share, what.tiles))
     shares = -(-what.tiles // share)
     numbers = {
@@ -196,7 +303,11 @@ def _plan(
         "tiles": what.tiles,
         "share": share,
         "blocks": what.depth // coding.steps,
-        **({"depth": what.depth} if code.depth or (code.folded and code.offsets) else {}),
+        **(
+            {"depth": what.depth}
+            if code.depth or integers or (code.folded and code.offsets)
+            else {}
+        ),
         "x_start": x.start,
         "x_group": x.group,
         **{f"x_lane_{d}": stride for d, stride in enumerate(x.lane)},
@@ -257,11 +368,30 @@ def _examples_panels() -> Iterator[Example[CodedProduct]]:
     yield Example("half", dense_coded(9, 64, 64, number, dtype=np.float16), CPU)
 
 
+def _examples_integers() -> Iterator[Example[CodedProduct]]:
+    medium = replace(dense_coded(1, 96, 64, _SCALED), precision="medium")
+    yield Example("", medium, replace(CPU, prefetch=True))
+    fields = (*_SCALED.fields, Field("offset", "half", 32))
+    yield Example(
+        "minima", replace(dense_coded(4, 70, 64, Coding(4, fields)), precision="medium"), CPU
+    )
+
+
 #: Products with quantised weights.
 CODED: Family[CodedProduct] = Family(
     "quantized",
     None,
     (
+        Strategy(
+            "quantized/integers",
+            RowsTile,
+            rule=_integers_tile,
+            plan=_plan_integers,
+            applicable=_integers_fit,
+            preferred=lambda what, _: math.prod(what.lanes) <= INTEGERS,
+            examples=_examples_integers,
+            needs='a CPU, float32 beside codes of 4 bits, matmul_precision="medium"',
+        ),
         Strategy(
             "quantized/panels",
             PanelTile,

@@ -162,6 +162,77 @@ def test_who_is_chosen_follows_from_the_rows(rows):
         assert CODED.plan(problem, traits).choice.strategy == expected
 
 
+def in_parts(x, most):
+    """Rows whose groups of 32 numbers are rounded to parts of their greatest."""
+    groups = x.reshape(len(x), -1, 32)
+    greatest = np.abs(groups).max(-1, keepdims=True)
+    with np.errstate(all="ignore"):
+        parts = np.where(greatest > 1e-30, np.float32(most) / greatest, np.float32(0))
+    return (np.rint(groups * parts) * (greatest / most).astype(np.float64)).reshape(x.shape)
+
+
+@pytest.mark.parametrize("traits", ["cpu16", "cpu32", "cpu64"], indirect=True)
+@pytest.mark.parametrize("rows", [1, 3, 4])
+def test_medium_sums_up_whole_numbers(traits, rows):
+    q = weight("q4_0", 70, 96)
+    x = numbers(rows, 96, seed=rows)
+    x[0, :32], x[0, 32:64] = 0, 1e-36
+    with cp.options(matmul_precision="medium"):
+        found = ops.linear(cp.asarray(x), q, epilogue="y0 *= 2;").get()
+    close(found / 2, in_parts(x, 255), q.dequantize().get().astype(np.float64))
+
+
+@pytest.mark.parametrize("name", ["q4_0", "q4_1", "q4_k", "int4"])
+def test_medium_has_the_error_of_bfloat16(device, name):
+    if name == "int4":
+        q = ops.quantize_weight(numbers(40, 512), format=name, block=64, symmetric=False)
+    else:
+        q = weight(name, 40, 512)
+    x = numbers(2, 512)
+    exact = x.astype(np.float64) @ q.dequantize().get().astype(np.float64).T
+    with cp.options(matmul_precision="medium"):
+        found = ops.linear(cp.asarray(x), q).get()
+    traced = cp.jit(lambda x: ops.linear(x, q))
+    plain = traced(cp.asarray(x)).get()
+    with cp.options(matmul_precision="medium"):
+        np.testing.assert_array_equal(traced(cp.asarray(x)).get(), found)
+    assert np.abs(plain - exact).max() < np.abs(found - exact).max() / 100
+    error = np.sqrt(np.square(found - exact).mean() / np.square(exact).mean())
+    assert 1e-5 < error < 4e-3  # two operands of bfloat16 have 2.5e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "dtype", "precision"),
+    [
+        ("q4_0", 5, np.float32, "medium"),
+        ("q4_0", 2, np.float16, "medium"),
+        ("q5_0", 2, np.float32, "medium"),
+        ("iq4_nl", 2, np.float32, "medium"),
+        ("q4_0", 2, np.float32, "high"),
+    ],
+)
+def test_all_else_keeps_its_bits_whatever_the_precision(device, name, rows, dtype, precision):
+    q, x = weight(name, 40, 64), cp.asarray(numbers(rows, 64).astype(dtype))
+    expected = ops.linear(x, q).get()
+    with cp.options(matmul_precision=precision):
+        np.testing.assert_array_equal(ops.linear(x, q).get(), expected)
+
+
+def test_medium_keeps_what_is_no_number(device):
+    q, x = weight("q4_0", 40, 64), numbers(3, 64)
+    x[0, 5], x[1, 40] = np.nan, np.inf
+    with cp.options(matmul_precision="medium"):
+        found = ops.linear(cp.asarray(x), q).get()
+    assert np.isnan(found[:2]).all()
+    assert np.isfinite(found[2]).all()
+
+
+def test_rows_half_a_page_apart_share_panels():
+    coding = BLOCKS["q4_0"].coding
+    for depth, expected in ((640, "quantized/rows"), (1024, "quantized/panels")):
+        assert CODED.plan(dense_coded(16, 64, depth, coding), CPU).choice.strategy == expected
+
+
 @pytest.mark.parametrize("algorithm", ["quantized/rows", "quantized/panels"])
 def test_either_strategy_takes_any_number_of_rows(device, algorithm):
     q = weight("q3_k", 40, 256)
