@@ -160,6 +160,8 @@ def test_who_is_chosen_follows_from_the_rows(rows):
     for traits, most in ((CPU, 16), (replace(CPU, vector_bytes=32), 8)):
         expected = "quantized/rows" if rows <= most else "quantized/panels"
         assert CODED.plan(problem, traits).choice.strategy == expected
+        medium = CODED.plan(replace(problem, precision="medium"), traits).choice.strategy
+        assert medium == ("quantized/integers" if rows <= 4 else expected)
 
 
 def in_parts(x, most):
