@@ -23,7 +23,8 @@ CODE = (".py", ".pyi", ".jinja", ".cl")
 # Fourier transforms 2,100, real ones by halves and primes by convolutions in one kernel 600,
 # the strings that they run 650, their page of timings 125,
 # decompositions of matrices 3,200.
-# Dropout and gradients of masks by units, and nets of 16 bits that units compute, took 250, whole numbers beside weights of 4 bits 370.
+# Dropout and gradients of masks by units, and nets of 16 bits that units compute, took 250,
+# whole numbers beside weights of 4 bits 370.
 LINES = {
     "bench": 9_767,
     "templates": 13_636,
