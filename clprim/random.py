@@ -15,6 +15,7 @@ Example:
 
 from __future__ import annotations
 
+import math
 import numbers as python_numbers
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +26,7 @@ import pyopencl.array as cl_array
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.arrays.validation import checked
-from clprim.dtypes import AnyDType, as_dtype, is_integer
+from clprim.dtypes import AnyDType, as_dtype, is_integer, real_dtype
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.primitives.order import order_of_keys
 from clprim.primitives.pointwise import Pointwise
@@ -114,12 +115,15 @@ def uniform(shape: Shape, low: float = 0.0, high: float = 1.0, *, dtype: Any = n
         shape: Of the result.
         low: The least.
         high: What all are less than.
-        dtype: A floating one; float64 has 53 random bits, others 24.
+        dtype: A floating one; float64 has 53 random bits, others 24. Of complex numbers both
+            parts are such numbers.
 
     Raises:
         DTypeError: No numbers, or a dtype of integers.
     """
-    return fill_uniform(empty(_shape("uniform", shape), _floating("uniform", dtype)), low, high)
+    found = empty(_shape("uniform", shape), _floating("uniform", dtype, pairs=True))
+    fill_uniform(_parts(found), low, high)
+    return found
 
 
 def fill_uniform(out: Array, low: float, high: float) -> Array:
@@ -140,12 +144,27 @@ def normal(shape: Shape, mean: float = 0.0, std: float = 1.0, *, dtype: Any = np
         shape: Of the result.
         mean: Of the distribution.
         std: Its standard deviation.
-        dtype: A floating one.
+        dtype: A floating one. Of complex numbers each part has half the variance, and ``mean`` is
+            that of real parts.
 
     Raises:
         DTypeError: No numbers, or a dtype of integers.
     """
-    return _draw("normal", _normal, shape, _floating("normal", dtype), mean=mean, std=std)
+    found = empty(_shape("normal", shape), _floating("normal", dtype, pairs=True))
+    _require_numbers("normal", mean=mean, std=std)
+    if found.dtype.kind != "c":
+        return _fill("normal", _normal, found, mean, std)
+    _fill("normal", _normal, _parts(found), 0.0, std * math.sqrt(0.5))
+    if mean:
+        found.real += mean
+    return found
+
+
+def _parts(x: Array) -> Array:
+    """Both parts of complex numbers side by side; an array of real ones as it is."""
+    if x.dtype.kind != "c":
+        return x
+    return x.reshape(-1).view(real_dtype(x.dtype))
 
 
 def exponential(shape: Shape, rate: float = 1.0, *, dtype: Any = np.float32) -> Array:
@@ -295,8 +314,8 @@ def _shape(what: str, shape: Shape) -> tuple[int, ...]:
     return tuple(map(int, given))
 
 
-def _floating(what: str, dtype: Any) -> AnyDType:
+def _floating(what: str, dtype: Any, *, pairs: bool = False) -> AnyDType:
     found = as_dtype(dtype)
-    if found.kind in "biu":
+    if found.kind in ("biu" if pairs else "biuc"):
         raise DTypeError(f"random.{what}: dtype {found}: expected a floating one")
     return found

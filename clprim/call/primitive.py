@@ -182,14 +182,19 @@ def request_of(
             take.
     """
     primitive.check(device, arrays, numbers, outs, options)
-    found = next((a for a in (*arrays, *outs) if a.dtype.kind == "c"), None)
+    check_parts(primitive, (*arrays, *outs))
+    operands, given = (tuple(map(operand_of, each)) for each in (arrays, outs))
+    return Request(operands, tuple(numbers), given, options, frozenset(kept))
+
+
+def check_parts(primitive: Primitive, operands: Sequence[Any]) -> None:
+    """Refuses complex numbers that a primitive does not take."""
+    found = next((a for a in operands if a.dtype.kind == "c"), None)
     if found is not None and not primitive.complex_numbers:
         raise DTypeError(
             f"{primitive.what} takes no complex numbers, got {found.dtype}: x.real and x.imag are "
             "arrays of their parts"
         )
-    operands, given = (tuple(map(operand_of, each)) for each in (arrays, outs))
-    return Request(operands, tuple(numbers), given, options, frozenset(kept))
 
 
 def run(

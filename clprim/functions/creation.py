@@ -20,7 +20,7 @@ _range = Pointwise("y0 = (typeof_y0)w0 + (typeof_y0)w1 * (typeof_y0)index;", nam
 # From whichever end is nearer, so that both are met exactly.
 _steps = Pointwise(
     """
-    typeof_y0 a = w0, b = w1, n = w2, i = index;
+    typeof_y0 a = w0, b = w1; typeof_w2 n = w2, i = index;
     y0 = 2 * i < n ? a + (b - a) * (i / n) : b - (b - a) * ((n - i) / n);
     """,
     name="linspace",
@@ -28,9 +28,11 @@ _steps = Pointwise(
 _eye = Pointwise("y0 = coord(1) - coord(0) == w0;", name="eye")
 
 
-def _number(what: str, value: Any) -> Any:
+def _number(what: str, value: Any, *, pairs: bool = False) -> Any:
     if isinstance(value, np.generic | Array):
         value = value.item()
+    if pairs and isinstance(value, complex):
+        return value
     if not isinstance(value, int | float):
         raise DTypeError(f"{what}: expected a number, got {type(value).__name__}")
     if isinstance(value, int):
@@ -95,7 +97,7 @@ def linspace(
         stop: The last; with ``endpoint=False`` the one after the last.
         num: How many.
         endpoint: Whether ``stop`` is one of them.
-        dtype: float32 by default.
+        dtype: float32 by default, of complex numbers complex64.
         device: Where, in `set_device`'s words.
 
     Example:
@@ -105,13 +107,22 @@ def linspace(
     """
     if not is_integer(num) or num < 0:
         raise ShapeError(f"linspace: num={quoted(num)}: expected a number of elements")
-    start, stop = (float(_number("linspace", v)) for v in (start, stop))
-    dtype = as_dtype(np.float32 if dtype is None else dtype)
+    ends = [_number("linspace", v, pairs=True) for v in (start, stop)]
+    paired = any(isinstance(v, complex) for v in ends)
+    start, stop = (complex(v) if paired else float(v) for v in ends)
+    dtype = as_dtype(_natural(paired) if dtype is None else dtype)
+    if paired and dtype.kind != "c":
+        raise DTypeError(f"linspace: dtype={dtype} of complex numbers: expected a complex one")
     with nullcontext() if device is None else on(device):
         out = empty(num, dtype if dtype.kind not in "iu" else np.float32)
         if num:
             _steps(start, stop, float(max(1, num - 1 if endpoint else num)), out=out)
         return out if out.dtype == dtype else out.astype(dtype)
+
+
+def _natural(paired: bool) -> Any:
+    """The dtype of Python's numbers, of which some are complex."""
+    return np.complex64 if paired else np.float32
 
 
 def eye(

@@ -8,6 +8,7 @@ from typing import Any
 
 from clprim.call.scalars import as_numbers
 from clprim.call.signature import Calls, told_apart
+from clprim.dtypes import complex_dtype, real_dtype
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.gradients.request import (
     Given,
@@ -16,7 +17,7 @@ from clprim.gradients.request import (
     asked_of,
     given_names,
     is_array,
-    is_floating,
+    is_smooth,
     kind_of,
     read_arguments,
 )
@@ -101,7 +102,7 @@ class OperatorGradient(ABC):
         """Names of what the gradients of a call are of."""
         if self._wrt is not None:
             return self._wrt
-        floating = [f"x{n}" for n, a in enumerate(given.arrays) if _is_smooth(a.dtype)]
+        floating = [f"x{n}" for n, a in enumerate(given.arrays) if is_smooth(a.dtype)]
         wrt = asked_of(self._hand, floating)
         if not wrt:
             raise DTypeError(f"{self._what}: no argument is an array of a floating dtype")
@@ -112,7 +113,7 @@ class OperatorGradient(ABC):
         if name[0] == "w":
             return ()
         array = given.arrays[int(name[1:])]
-        if not _is_smooth(array.dtype):
+        if not is_smooth(array.dtype):
             raise DTypeError(f"{self._what}: {name} is {array.dtype}, which has no gradient")
         return tuple(array.shape)
 
@@ -131,6 +132,15 @@ class OperatorGradient(ABC):
         results = tuple([values[name] for name in order])
         return results[0] if len(results) == 1 else results
 
+    def _check_pairs(self, given: Given, pairs: frozenset[int]) -> None:
+        """Refuses a gradient of a complex result that is not, and the other way round."""
+        for n, g in enumerate(given.grads):
+            if is_array(g) and (g.dtype.kind == "c") is not (n in pairs):
+                other = complex_dtype if n in pairs else real_dtype
+                raise DTypeError(
+                    f"{self._what}: grad= of y{n} is {g.dtype}, expected {other(g.dtype)}"
+                )
+
     @staticmethod
     def _run_for_sources(stages: tuple[GradientStage, ...], values: dict[str, Any]) -> str:
         """The OpenCL C of kernels one after another; all but the last run, for what they make."""
@@ -139,7 +149,3 @@ class OperatorGradient(ABC):
             texts.append(stage.source(values))
             stage.run(values)
         return "\n".join(texts)
-
-
-def _is_smooth(dtype: Any) -> bool:
-    return is_floating(dtype) or dtype.kind == "c"

@@ -21,7 +21,10 @@ from clprim.gradients.stages import (
     kernel_of,
     own_reduction,
 )
+from clprim.language.complex_numbers import ComplexOperands
 from clprim.language.definition import ReductionDefinition
+from clprim.language.gradient.by_hand import HandWritten
+from clprim.language.gradient.complex_run import ComplexDerivation
 from clprim.language.gradient.derive import Derivation
 from clprim.language.gradient.fold import Folded
 
@@ -70,6 +73,7 @@ class PartialStages:
         kept: tuple[int, ...],
         axes: tuple[int, ...],
         real: str,
+        pairs: ComplexOperands,
     ) -> list[GradientStage]:
         """The kernels before the map: partials, ties, zeros, and what results hand on.
 
@@ -95,7 +99,7 @@ class PartialStages:
             made |= {result for result, _ in made_here}
         wanted = sorted(n for n in names if n.startswith("reduce_y") and n not in made)
         if wanted:
-            operator = self._partials(real)
+            operator = self._partials(real, pairs)
             results = tuple(f"reduce_y{n}" for n in range(self.definition.partials))
             shown = tuple((r if r not in made else f"again_{r}", None) for r in results)
             stages.append(GradientStage(operator, tuple(every), options, shown))
@@ -103,7 +107,7 @@ class PartialStages:
         fresh = [f"y{n}" for n in range(self._counts[2])]
         if any(name in names and name not in self._saves for name in fresh):
             shown = tuple((f"again_{r}" if r in self._saves else r, None) for r in fresh)
-            operator = self._partials(real, whole=True)
+            operator = self._partials(real, pairs, whole=True)
             stages.append(GradientStage(operator, tuple(every), options, shown))
             made |= {name for name in fresh if name not in self._saves}
         values |= dict.fromkeys(sorted(made), standing)  # the text must not depend on hashes
@@ -123,7 +127,9 @@ class PartialStages:
     ) -> GradientStage | None:
         """One kernel for all: a `Grouped`, which finds the elements in a near cache again."""
         outputs, elements, own = folded.outputs, folded.elements, self.definition
-        if not isinstance(elements, Derivation) or folded.late or folded.taken.gradients:
+        if isinstance(elements, HandWritten | ComplexDerivation):
+            return None
+        if folded.late or folded.taken.gradients:
             return None
         real = np.dtype(REAL[elements.real])
         if own.positions or any(t != real for t in self._partial_types or ()):
@@ -221,12 +227,13 @@ class PartialStages:
             name="gradient_partials",
         )
 
-    def _partials(self, real: str, *, whole: bool = False) -> Any:
+    def _partials(self, real: str, pairs: ComplexOperands, *, whole: bool = False) -> Any:
         """The operator itself, with what makes results of its partials, or without."""
-        key = (real, whole)
+        key = (real, pairs, whole)
         if key not in self._operators:
             types = self._partial_types or ()
-            self._operators[key] = own_reduction(self.definition, real, types, whole=whole)
+            own = self.definition, real, types, pairs.results if whole else pairs.partials
+            self._operators[key] = own_reduction(*own, whole=whole)
         return self._operators[key]
 
     def _handing(

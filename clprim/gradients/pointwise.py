@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
-from clprim.dtypes import complex_dtype, real_dtype
-from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.errors import DefinitionError, ShapeError
 from clprim.gradients.operator import OperatorGradient
 from clprim.gradients.request import (
     Given,
@@ -22,7 +21,7 @@ from clprim.gradients.stages import GradientStage, StageMaker
 from clprim.language.complex_numbers import complex_operands, mentions_complex
 from clprim.language.definition import PointwiseDefinition, define_pointwise
 from clprim.language.gradient.by_hand import HandWritten
-from clprim.language.gradient.complex_run import derive_pairs, is_pair
+from clprim.language.gradient.complex_run import derive_pairs, is_pair, pairs_in
 from clprim.language.gradient.derive import Derivation, derive, start, terms_of
 from clprim.language.gradient.terms import Term
 from clprim.plan.strides import broadcast_shapes, broadcasts_to
@@ -103,18 +102,24 @@ class PointwiseGradient(OperatorGradient):
         text = derivation.snippet(results, saves=self._saves, real_name=f"typeof_{names[0]}")
         return derivation.helpers(names, self._saves) + text
 
-    def reads(self, name: str) -> bool:
-        """Whether the gradients depend on an argument, a result that is saved or a gradient."""
-        derivation, names = self._definite()
+    def reads(self, name: str, pairs: frozenset[str] = frozenset()) -> bool:
+        """Whether the gradients depend on an argument, a result that is saved or a gradient.
+
+        Arguments in ``pairs`` are complex.
+        """
+        derivation, names = self._definite(pairs)
         return name in derivation.uses(names, self._saves)
 
-    def _definite(self) -> tuple[Derivation | HandWritten, tuple[str, ...]]:
-        """The derivation for float arrays, and the gradients in order."""
+    def _definite(
+        self, pairs: frozenset[str] = frozenset()
+    ) -> tuple[Derivation | HandWritten, tuple[str, ...]]:
+        """The derivation for float arrays, or complex ones, and the gradients in order."""
         inputs, _, results = self._counts
         wrt = self._wrt or asked_of(self._hand, self._names[:inputs])
         if not wrt:
             raise DefinitionError(f"{self._what}: without arrays, name scalars in wrt=")
-        ctypes = tuple((name, "float") for name in self._names)
+        pairs |= pairs_in(self.definition.expr)
+        ctypes = tuple((name, "float2" if name in pairs else "float") for name in self._names)
         kinds = ("array",) * results
         return self._derived("float", ctypes, kinds, wrt, True), tuple(f"g{n}" for n in wrt)
 
@@ -225,7 +230,7 @@ class PointwiseGradient(OperatorGradient):
     ) -> tuple[tuple[GradientStage, ...], tuple[str, ...], None]:
         """Checks a call, and groups what is asked for by the axes along which it is summed."""
         wrt, kinds = self._asked(given), tuple(kind_of(g) for g in given.grads)
-        self._check_pairs(given)
+        self._check_pairs(given, self._pairs(given.ctypes))
         whole = self._shape(given, extra)
         derivation = self._derived(given.real, given.ctypes, kinds, wrt)
         places: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
@@ -237,16 +242,6 @@ class PointwiseGradient(OperatorGradient):
         values = self._values(given.arrays, given.scalars, given.grads, extra, None)
         stages = tuple(self._maker.summed(derivation, values, places))
         return stages, tuple(f"g{name}" for name in wrt), None
-
-    def _check_pairs(self, given: Given) -> None:
-        """Refuses a gradient of a complex result that is not, and the other way round."""
-        pairs = self._pairs(given.ctypes)
-        for n, g in enumerate(given.grads):
-            if is_array(g) and (g.dtype.kind == "c") is not (n in pairs):
-                other = complex_dtype if n in pairs else real_dtype
-                raise DTypeError(
-                    f"{self._what}: grad= of y{n} is {g.dtype}, expected {other(g.dtype)}"
-                )
 
     def _shape(self, given: Given, extra: Sequence[Any]) -> tuple[int, ...]:
         """The shape of the results."""

@@ -23,8 +23,10 @@ from clprim.gradients.request import (
 )
 from clprim.gradients.second import SecondGradient
 from clprim.gradients.stages import REAL, GradientStage, StageMaker
+from clprim.language.complex_numbers import ComplexOperands, complex_operands
 from clprim.language.definition import ReductionDefinition
 from clprim.language.gradient.by_hand import HandWritten
+from clprim.language.gradient.complex_run import pairs_in
 from clprim.language.gradient.derive import Derivation
 from clprim.language.gradient.fold import Folded, derive_reduction
 from clprim.language.gradient.terms import Terms
@@ -45,9 +47,11 @@ class ReductionGradient(OperatorGradient):
         wrt: Any = None,
         saves: Sequence[str] = (),
         partial_types: Sequence[Any] | None = None,
+        result_types: Sequence[Any] | None = None,
         by_hand: str | None = None,
     ) -> None:
         self.definition = definition
+        self._result_types = result_types
         counts = (definition.inputs, definition.scalars, definition.results)
         known = [f"y{n}" for n in range(definition.results)]
         super().__init__(counts, what, wrt, saves, known)
@@ -91,6 +95,7 @@ class ReductionGradient(OperatorGradient):
                 self._what.removeprefix("gradient of "),
                 wrt=self._wrt,
                 partial_types=self._partial_types,
+                result_types=self._result_types,
                 by_hand=None if self._hand is None else self._hand.text,
             )
         return SecondGradient(first, first._definite()[1], wrt)
@@ -99,7 +104,8 @@ class ReductionGradient(OperatorGradient):
         """The derivation for float arrays, and the gradients in order."""
         inputs, _, results = self._counts
         wrt = self._wrt or asked_of(self._hand, self._names[:inputs])
-        ctypes = tuple((name, "float") for name in self._names)
+        pairs = pairs_in(self.definition.expr) | pairs_in(self.definition.step)
+        ctypes = tuple((name, "float2" if name in pairs else "float") for name in self._names)
         folded = self._derived("float", ctypes, ("array",) * results, wrt, True)
         return folded, tuple(f"g{n}" for n in wrt)
 
@@ -124,7 +130,28 @@ class ReductionGradient(OperatorGradient):
             self._hand.require(wrt)
             nothing = Derivation(Terms(real), {}, {}, {}, definition.expr.preamble)
             return Folded([], nothing, self._hand.typed(real, kinds), nothing)
-        return derive_reduction(definition, real, dict(ctypes), kinds, wrt, lenient=lenient)
+        pairs = self._pairs(ctypes)
+        return derive_reduction(
+            definition, real, dict(ctypes), kinds, wrt, lenient=lenient, pairs=pairs
+        )
+
+    def _pairs(self, ctypes: Sequence[tuple[str, str]]) -> ComplexOperands:
+        """Which values, partials and results are complex."""
+        own = self.definition
+        found = complex_operands(own, tuple(kind for _, kind in ctypes))
+        named = pairs_in(own.expr)
+        values = found.values | {n for n in range(own.values) if f"y{n}" in named}
+        results, partials = found.results, found.partials | _of_pairs(self._partial_types)
+        if self._result_types is not None:
+            results = _of_pairs(self._result_types)
+        if own.finalize is None:
+            partials = results = partials | results
+        return ComplexOperands(values, partials, results)
+
+    @property
+    def complex_numbers(self) -> bool:  # type: ignore[override]
+        """See `OperatorGradient`: none by hand."""
+        return self._hand is None
 
     def __call__(
         self,
@@ -182,6 +209,8 @@ class ReductionGradient(OperatorGradient):
         self, given: Given, extra: Sequence[Any], axis: Any, keepdims: bool, apart: bool
     ) -> tuple[tuple[GradientStage, ...], tuple[str, ...], tuple[tuple[int, ...], Any]]:
         what, wrt = self._what, self._asked(given)
+        pairs = self._pairs(given.ctypes)
+        self._check_pairs(given, pairs.results)
         whole = broadcast_shapes(what, [a.shape for a in given.arrays])
         axes = reduced_axes(what, axis, len(whole))
         shapes = [a.shape for a in given.arrays]
@@ -205,7 +234,7 @@ class ReductionGradient(OperatorGradient):
             near = self._partial_stages.near(folded, values, whole, axes, wrt)
             if near is not None:
                 return (near,), order, spread
-        stages = self._partial_stages.before(folded, values, kept, axes, given.real)
+        stages = self._partial_stages.before(folded, values, kept, axes, given.real, pairs)
         places = {
             name: (whole, sum_axes(self._shape_of(name, given), whole))
             for name in wrt
@@ -216,6 +245,10 @@ class ReductionGradient(OperatorGradient):
         if folded.late:
             stages += self._partial_stages.late(folded, values, kept)
         return tuple(stages), order, spread
+
+
+def _of_pairs(types: Sequence[Any] | None) -> frozenset[int]:
+    return frozenset(n for n, dtype in enumerate(types or ()) if dtype.kind == "c")
 
 
 def _position(axes: tuple[int, ...]) -> str:

@@ -22,8 +22,13 @@ _PAIRS = (complex, np.complexfloating)
 
 
 def is_floating(dtype: Any) -> bool:
-    """Whether arrays of a dtype have gradients."""
+    """Whether a dtype is one of real numbers that have gradients."""
     return bool(dtype.kind == "f" or dtype.name == "bfloat16")
+
+
+def is_smooth(dtype: Any) -> bool:
+    """Whether arrays of a dtype have gradients, real or complex."""
+    return is_floating(dtype) or bool(dtype.kind == "c")
 
 
 @dataclass(frozen=True)
@@ -92,23 +97,23 @@ def read_arguments(
         if g is None or (isinstance(g, _NUMBERS) and not isinstance(g, bool)):
             continue
         check_array(what, f"grad= of y{n}", g, device)
-        if not is_floating(g.dtype) and g.dtype.kind != "c":
+        if not is_smooth(g.dtype):
             raise DTypeError(f"{what}: grad= of y{n} is {g.dtype}, expected a floating dtype")
     array_dtypes = [a.dtype for a in arrays]
-    taken = [] if paired else array_dtypes
-    if any(d.kind == "c" for d in taken) or any(isinstance(w, _PAIRS) for w in scalars):
+    complex_given = any(d.kind == "c" for d in array_dtypes)
+    if not paired and (complex_given or any(isinstance(w, _PAIRS) for w in scalars)):
         raise DTypeError(f"{what}: no gradients of complex numbers are derived")
     scalar_types = scalar_dtypes(what, scalars, array_dtypes)
+    wide = (np.float64, np.complex128)
     for n, w in enumerate(scalars):
-        if isinstance(w, float) and not isinstance(w, np.generic):
-            has_double = any(d == np.float64 for d in array_dtypes)
-            scalar_types[n] = np.dtype(np.float64 if has_double else np.float32)
+        if isinstance(w, (float, complex)) and not isinstance(w, np.generic):
+            part = np.dtype(np.float64 if any(d in wide for d in array_dtypes) else np.float32)
+            scalar_types[n] = part if isinstance(w, float) else dtypes.complex_dtype(part)
     everything = [
         *array_dtypes,
         *scalar_types,
         *(a.dtype for a in (*grads, *others) if is_array(a)),
     ]
-    wide = (np.float64, np.complex128)
     real = "double" if any(d in wide for d in everything) else "float"
     values = [
         dtypes.stored_type(dtypes.value_dtype(d, everything)).value

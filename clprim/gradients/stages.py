@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyopencl.array as cl_array
 
+from clprim.dtypes import complex_dtype
 from clprim.gradients.kernels import make
 from clprim.gradients.request import is_array
 from clprim.language.definition import ReductionDefinition
@@ -76,8 +77,15 @@ class StageMaker:
             arrays = [n for n in arrays if n[0] in "xg" or n in used]
         elif not axes and lies_otherwise(whole, values.get(wrt[0]), [values[n] for n in arrays]):
             arrays.insert(0, wrt[0])  # for its memory format alone
-        real = np.dtype(REAL[derivation.real])
-        dtypes = tuple(values[n].dtype if is_array(values.get(n)) else real for n in wrt)
+        part = np.dtype(REAL[derivation.real])
+        dtypes = tuple(
+            values[n].dtype
+            if is_array(values.get(n))
+            else complex_dtype(part)
+            if isinstance(values.get(n), complex | np.complexfloating)
+            else part
+            for n in wrt
+        )
         shapes = [values[n].shape if is_array(values.get(n)) else () for n in wrt]
         operator, operands = kernel_of(
             self._operators,
@@ -149,18 +157,27 @@ def kernel_of(
 
 
 def own_reduction(
-    definition: ReductionDefinition, real: str, types: Sequence[Any] = (), *, whole: bool = False
+    definition: ReductionDefinition,
+    real: str,
+    types: Sequence[Any] = (),
+    pairs: Container[int] = (),
+    *,
+    whole: bool = False,
 ) -> Any:
-    """Returns the operator of a definition with its partials, or its results, in real numbers."""
+    """Returns the operator of a definition with its partials, or results; ``pairs`` are complex."""
     finalize = definition.finalize if whole else None
     read = frozenset[str]().union(
         *(s.used for s in definition.snippets if s is not definition.finalize)
     )
     names = [f"x{n}" for n in range(definition.inputs)]
     names += [f"w{n}" for n in range(definition.scalars)]  # of which none may be left out
-    numbers = np.dtype(REAL[real])
+    part = np.dtype(REAL[real])
+    numbers = [
+        complex_dtype(part) if n in pairs else part
+        for n in range(max(definition.partials, definition.results))
+    ]
     partials = tuple(types) or tuple(
-        np.dtype(np.int64) if n in definition.positions else numbers
+        np.dtype(np.int64) if n in definition.positions else numbers[n]
         for n in range(definition.partials)
     )
     return make(
@@ -170,7 +187,7 @@ def own_reduction(
         step=definition.step.text,
         combine=definition.combine.text,
         finalize=None if finalize is None else finalize.text,
-        result_type=numbers if whole else partials,
+        result_type=tuple(numbers[: definition.results]) if whole else partials,
         preamble=definition.preamble,
         name="gradient_partials",
     )

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clprim.arrays.array import Array, array_over, new_array
-from clprim.errors import DefinitionError
 from clprim.graph.graph import Buffer, buffer_of, is_whole, same_place
 from clprim.plan.strides import Operand, overlaps_itself, shares_memory
 from clprim.primitives.pointwise import Pointwise
@@ -57,6 +56,12 @@ class Adjoints:
                 operand.dtype,
                 operand.memory,
             )
+        if overlaps_itself(operand):  # as windows do, of which every few lie apart
+            axis, step = _apart(operand)
+            for first in range(step):
+                index = (slice(None),) * axis + (slice(first, None, step),)
+                self.add(_every(operand, axis, step, first), grad[index])
+            return
         if grad.dtype != operand.dtype:
             grad = grad.astype(operand.dtype)
         parts = self._of.setdefault(buffer_of(operand), _Adjoint()).parts
@@ -64,10 +69,6 @@ class Adjoints:
             if same_place(other, operand):
                 parts[n] = operand, _ADD(before, grad)
                 return
-        if overlaps_itself(operand):
-            raise DefinitionError(
-                "a view whose elements lie over one another, as windows do, has no gradient"
-            )
         parts.append((operand, grad))
 
     def of(self, operand: Operand) -> Array | None:
@@ -143,6 +144,34 @@ class Adjoints:
             before = self._line(buffer, adjoint, like)
             self._allocate(buffer, adjoint, like)
             _COPY(before, out=self._line(buffer, adjoint, like))
+
+
+def _every(operand: Operand, axis: int, step: int, first: int = 0) -> Operand:
+    """Every so many-th element along an axis."""
+    shape, strides = [*operand.shape], [*operand.strides]
+    shape[axis] = -(-(shape[axis] - first) // step)
+    offset = operand.offset + first * strides[axis]
+    strides[axis] *= step
+    return replace(operand, shape=tuple(shape), strides=tuple(strides), offset=offset)
+
+
+def _apart(operand: Operand) -> tuple[int, int]:
+    """An axis, and the least step along it by which no elements lie over one another.
+
+    Where one axis is not enough it is the narrowest one, element by element.
+    """
+    axes = [d for d, n in enumerate(operand.shape) if n > 1]
+    found = [(step, d) for d in axes if (step := _least_step(operand, d)) is not None]
+    if found:
+        step, axis = min(found)
+        return axis, step
+    axis = min(axes, key=lambda d: (abs(operand.strides[d]), operand.shape[d]))
+    return axis, operand.shape[axis]
+
+
+def _least_step(operand: Operand, axis: int) -> int | None:
+    steps = range(2, operand.shape[axis] + 1)
+    return next((n for n in steps if not overlaps_itself(_every(operand, axis, n))), None)
 
 
 def _tile(buffer: Buffer, operands: Sequence[Operand]) -> bool:

@@ -14,7 +14,7 @@ from clprim.arrays.array import Array, array_over, new_array
 from clprim.arrays.creation import full
 from clprim.call.primitive import NoPlanError
 from clprim.errors import ClprimError, DefinitionError
-from clprim.gradients.request import is_floating
+from clprim.gradients.request import is_smooth
 from clprim.graph.adjoints import Adjoints
 from clprim.graph.graph import Buffer, Node, Uses, buffer_of, layout_of, same_place
 from clprim.graph.spans import Span, arrays_in
@@ -164,21 +164,17 @@ class Walk:
         return found
 
     def _reached(self) -> set[Buffer]:
-        """Buffers whose contents depend on the arguments, floats alone."""
+        """Buffers whose contents depend on the arguments, floats and complex numbers alone."""
         active = set(self._wrt)
         for node in self.nodes:
             if self._is_active(node, active):
                 written = (*node.writes, *node.changed)
-                if any(o.dtype.kind == "c" for o in written):
-                    raise self._refused(
-                        node, "it makes complex numbers, through which no gradient goes here"
-                    )
-                active.update(buffer_of(o) for o in written if is_floating(o.dtype))
+                active.update(buffer_of(o) for o in written if is_smooth(o.dtype))
         return active
 
     @staticmethod
     def _is_active(node: Node, active: set[Buffer]) -> bool:
-        return any(buffer_of(r) in active and is_floating(r.dtype) for r in node.reads)
+        return any(buffer_of(r) in active and is_smooth(r.dtype) for r in node.reads)
 
     def array(self, operand: Operand) -> Array:
         """An array over an operand."""
@@ -258,7 +254,7 @@ class Walk:
         )
 
     def _taken(self, operand: Operand, at: int) -> Array | None:
-        if buffer_of(operand) not in self._active or not is_floating(operand.dtype):
+        if buffer_of(operand) not in self._active or not is_smooth(operand.dtype):
             return None
         return self.adjoints.take(operand, lambda: self._touched(operand, at))
 
@@ -268,7 +264,7 @@ class Walk:
         derivative = derivative_of(node)
         written = derivative.overwritten(node) if derivative else node.writes
         grads = [self._taken(o, n) for o in written]
-        wanted = [buffer_of(r) in self._active and is_floating(r.dtype) for r in node.reads]
+        wanted = [buffer_of(r) in self._active and is_smooth(r.dtype) for r in node.reads]
         if not any(wanted) or (written and all(g is None for g in grads)):
             return
         if derivative is None:
@@ -291,11 +287,13 @@ class Walk:
         first, last = min(places), max(places)
 
         def active(array: Any) -> bool:
-            floating = array.size and is_floating(array.dtype)
-            return bool(floating) and buffer_of(trace.operand(array)) in self._active
+            smooth = array.size and is_smooth(array.dtype)
+            return bool(smooth) and buffer_of(trace.operand(array)) in self._active
 
         if any(map(active, span.others())):
             return False
+        if not rule.linear and any(a.dtype.kind == "c" for row in span.arrays() for a in row):
+            return False  # it is one of real numbers
         written = {buffer_of(w) for node in span.nodes for w in node.writes}
         more = [trace.operand(a) for a in arrays_in(span.results[rule.grads :]) if a.size]
         if any(buffer_of(o) in written and self.adjoints.of(o) is not None for o in more):

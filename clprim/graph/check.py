@@ -193,6 +193,9 @@ def difference(wanted: Any, found: Any, units: Units, *, strict: bool = True) ->
     """Returns where and by how much two results differ; nothing where they do not."""
     if wanted.shape != found.shape or wanted.dtype != found.dtype:
         return f"{found.dtype} {found.shape} for {wanted.dtype} {wanted.shape}"
+    if wanted.dtype.kind == "c":
+        parts = (wanted.real, found.real), (wanted.imag, found.imag)
+        return next(filter(None, (difference(*p, units, strict=strict) for p in parts)), "")
     most = units.get(str(wanted.dtype), 0.0)
     wrong = _bits(wanted) != _bits(found)
     if wanted.dtype.kind in "fV":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +14,8 @@ from clprim.gradients.request import is_floating
 from clprim.graph.backward import DERIVATIVES, Call, Derivative
 from clprim.graph.graph import Node
 from clprim.plan.strides import Operand, dense_strides, memory_order
+from clprim.primitives.fourier import Fourier, elementwise, transform
+from clprim.primitives.fourier import Options as Transformed
 from clprim.primitives.grouped import Grouped
 from clprim.primitives.grouped import Options as GroupedOptions
 from clprim.primitives.pairs import Pairs
@@ -64,7 +67,10 @@ def _of_pointwise(call: Call) -> Gradients:
 
 def _read(call: Call, gradient: Any) -> set[int]:
     """Numbers of the arrays that a gradient reads."""
-    return {n for n in range(len(call.node.reads)) if gradient.reads(f"x{n}")}
+    pairs = {f"x{n}" for n, o in enumerate(call.node.reads) if o.dtype.kind == "c"}
+    pairs |= {f"w{n}" for n, w in enumerate(call.node.numbers) if isinstance(w, complex)}
+    told = [frozenset(pairs)] if pairs else []
+    return {n for n in range(len(call.node.reads)) if gradient.reads(f"x{n}", *told)}
 
 
 def _of_reduction(call: Call) -> Gradients:
@@ -152,6 +158,46 @@ def _of_pairs(call: Call) -> Gradients:
     return _in_order(call, gradient(*arrays, *node.numbers, grad=tuple(call.grads), axis=axis))
 
 
+def _of_transform(call: Call) -> Gradients:
+    """The transform with the other sign of what is wanted of the result, the rest of which is 0.
+
+    Of a real array it is the real part of that; of half a spectrum every number that stands for
+    two counts twice.
+    """
+    options: Transformed = call.node.options
+    x, (grad,) = call.node.reads[0], call.grads
+    axis, n = options.axis, options.n
+    kept = min(x.shape[axis], n // 2 + 1 if options.half else n)
+    adjoint = Transformed(n, axis, not options.inverse, kept, False, False, options.pairs)
+    found: Any = transform(grad, adjoint, call.node.numbers[0])
+    if options.half:
+        twice = found[(slice(None),) * axis + (slice(1, (n + 1) // 2),)]
+        _SCALE(twice, 2.0, out=twice)
+    if options.pairs:
+        found = found[..., : x.shape[-1]]
+    elif x.dtype.kind != "c":
+        found = found.real
+    call.add(replace(x, shape=found.shape), found)  # what was cut off has none
+    return None, None
+
+
+def _strings_apart(node: Node, reads: Sequence[Array], writes: Sequence[Array]) -> bool:
+    """Notes a transform and the strings that it runs as nodes of their own."""
+    options: Transformed = node.options
+    if not (options.load or options.store):
+        return False
+    x, _, *arrays = reads
+    scale, *numbers = node.numbers
+    first, count = options.arrays, options.numbers
+    if options.load:
+        x = elementwise("load", options.load)(x, *arrays[:first], *numbers[:count])
+    y = transform(x, options._replace(load="", store="", arrays=0, numbers=0), scale)
+    store = elementwise("store", options.store or "y0 = x0;")
+    store(y, *arrays[first:], *numbers[count:], out=writes[0])
+    return True
+
+
+DERIVATIVES[Fourier] = Derivative(_of_transform, instead=_strings_apart)
 DERIVATIVES[Pairs] = Derivative(_of_pairs)
 DERIVATIVES[Pointwise] = Derivative(_of_pointwise)
 DERIVATIVES[Reduction] = Derivative(_of_reduction)

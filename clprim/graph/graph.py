@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from clprim.call.packed import PackedWeight
-from clprim.call.primitive import NoPlanError, Primitive, Request
+from clprim.call.primitive import NoPlanError, Primitive, Request, check_parts
 from clprim.errors import ClprimError
 from clprim.graph.text import graph_text
 from clprim.plan.kernel import Plan
@@ -173,6 +173,7 @@ def planned(
     line: str = "",
 ) -> Node:
     """Returns a node whose results are given."""
+    check_parts(primitive, (*reads, *writes))
     request = Request(tuple(reads), tuple(numbers), tuple(writes), options, frozenset(kept))
     problem = primitive.problem(request, device)
     plan = planning_of(primitive, problem, device)

@@ -14,7 +14,7 @@ import clprim.graph.derivatives  # noqa: F401 - which registers them
 from clprim.arrays.array import Array
 from clprim.dtypes import is_integer
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
-from clprim.gradients.request import is_floating
+from clprim.gradients.request import is_floating, is_smooth
 from clprim.graph.backward import Walk, differentiated
 from clprim.graph.jit import Function
 from clprim.graph.signature import mapped
@@ -75,11 +75,11 @@ class Gradient(Function):
             own = name if isinstance(name, str) else f"{name[0]}[{name[1]!r}]"
             inside = [*_arrays(own, value)]
             for label, array in inside or [(own, value)]:
-                if not isinstance(array, cl_array.Array) or not is_floating(array.dtype):
+                if not isinstance(array, cl_array.Array) or not is_smooth(array.dtype):
                     kind = array.dtype if inside else quoted(array)
                     raise DTypeError(
                         f"value_and_grad of {self.what}: {label} is {kind}, which has no "
-                        "gradient: wrt= names arguments that are arrays of floats"
+                        "gradient: wrt= names arrays of floats or complex numbers"
                     )
             apart = [_COPY(a) if places[id(a.base_data)] > 1 else a for _, a in inside]
             found += apart
@@ -137,7 +137,9 @@ def _check_value(what: str, value: Any) -> None:
             "scalar, as its mean() or sum() is"
         )
     if not is_floating(value.dtype):
-        raise DTypeError(f"value_and_grad of {what}: it returned {value.dtype}, expected floats")
+        raise DTypeError(
+            f"value_and_grad of {what}: it returned {value.dtype}, expected real floats"
+        )
 
 
 def _checked(function: Any, wrt: Any) -> tuple[tuple[Name, ...], bool]:

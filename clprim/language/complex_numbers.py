@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from clprim.errors import DTypeError
@@ -25,6 +25,7 @@ from clprim.language.tokens import caret_message
 from clprim.language.tree import (
     Assign,
     Binary,
+    Block,
     Call,
     Cast,
     Declare,
@@ -181,6 +182,30 @@ class _ComplexReader(Reader):
         self.pair = "double2" if wide else "float2"
         super().__init__(snippet, types)
 
+    @cached_property
+    def declared_in(self) -> dict[str, list[tuple[Span, Span, str | None]]]:
+        """Of names with several types each declaration, the statements around it, and its type."""
+        found: dict[str, list[tuple[Span, Span, str | None]]] = {}
+        scopes = [
+            n.span for n in walk(self.snippet.tree) if isinstance(n, Block | For | If | While)
+        ]
+        for node in walk(self.snippet.tree):
+            if isinstance(node, Declare):
+                kind, at = self.of_words(node.type.text), node.span
+                around = [s for s in scopes if s.start <= at.start < s.end]
+                for v in node.variables:
+                    if isinstance(v, Variable) and self.locals[v.name] is None:
+                        own = None if v.pointer else kind
+                        scope = max(around, default=Span(0, len(self.snippet.text)))
+                        found.setdefault(v.name, []).append((at, scope, own))
+        return found
+
+    def nearest(self, node: Name) -> str | None:
+        """The type of a variable of such a name: the last one before it that is known there."""
+        start = node.span.start
+        known = [d for d in self.declared_in[node.text] if d[0].start <= start < d[1].end]
+        return max(known, key=lambda d: d[0])[2] if known else None
+
     def given_to(self, own: set[str]) -> list[tuple[str, str | None]]:
         """What results, and what has the type of one, are given."""
         found: list[tuple[str, str | None]] = []
@@ -200,6 +225,8 @@ class _ComplexReader(Reader):
         match node:
             case Number(text) if is_imaginary(text):
                 return self.pair
+            case Name(text) if text in self.locals and self.locals[text] is None:
+                return self.nearest(node)
             case Binary(op) if op in _EQUAL and any(kind in PARTS for kind in given):
                 return "int"
             case Call(function) if self.is_own(function):

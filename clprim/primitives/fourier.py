@@ -67,7 +67,7 @@ class _Problem(NamedTuple):
     transform: Transform | None  # None where no kernel runs the strings
 
 
-class _Fourier(Primitive):
+class Fourier(Primitive):
     """Transforms along an axis; the table of roots is given beside the array."""
 
     complex_numbers = True
@@ -203,7 +203,7 @@ def _transform(
     return found, (side(k, each.buffer) for k, each in enumerate(more, 2))
 
 
-_fourier = _Fourier("fourier")
+_fourier = Fourier("fourier")
 register_form("fourier", lambda: _fourier, Options)
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from clprim.arrays.array import array_over, view_of
 from clprim.arrays.memory import memory_relation
 from clprim.call.forms import register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target, able, planned_by, run
+from clprim.dtypes import real_dtype
 from clprim.plan.index.family import LINES
 from clprim.plan.index.lines import Taken
 from clprim.plan.kernel import Buffer, Plan
 from clprim.plan.strides import Operand
+from clprim.runtime.device import current_device
 from clprim.traits import DeviceTraits
 
 
@@ -67,6 +70,13 @@ def takes_lines(primitive: Primitive) -> bool:
     return primitive is _lines
 
 
+def _parts(x: Any) -> Any:
+    """Real and imaginary parts of complex numbers, in a last dimension."""
+    part = real_dtype(x.dtype)
+    where = (*x.shape, 2), part, (*x.strides, part.itemsize), x.offset, 2 * x.size
+    return array_over(current_device(), x.base_data, *where)
+
+
 def take_lines(
     what: str,
     y: Any,
@@ -78,6 +88,9 @@ def take_lines(
     own: Any = None,
 ) -> bool:
     """Takes elements of ``source`` into ``y`` where ``index`` says; see `plan_lines`."""
+    if y.dtype.kind == "c" and how in ("sum", "last"):  # part by part
+        y, source, own = (None if a is None else _parts(a) for a in (y, source, own))
+        index = view_of(index, (*index.shape, 2), (*index.strides, 0), index.offset)
     if any(memory_relation(y.base_data, a.base_data) for a in (index, source)):
         return False  # what is written is read later
     if own is not None and memory_relation(y.base_data, own.base_data):

@@ -224,6 +224,7 @@ class Reduction(Tabled):
             wrt=wrt,
             saves=saves,
             partial_types=self._partial_type,
+            result_types=self._result_type,
             by_hand=self._gradient,
         )
 

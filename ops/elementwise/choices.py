@@ -16,7 +16,7 @@ from clprim.dtypes import promote, scalar_dtype
 from clprim.errors import DefinitionError
 from clprim.ops.elementwise.table import ROWS
 from clprim.ops.registry import operator
-from clprim.ops.shared.checks import Operator, dtype_of, is_array, number
+from clprim.ops.shared.checks import Operator, dtype_of, is_array, number, operand
 from clprim.ops.shared.strings import kernel
 from clprim.primitives.pointwise import Pointwise
 
@@ -43,7 +43,7 @@ def where(condition: Any, a: Any, b: Any, *, out: Any = None) -> Array:
     """
     dtype_of("where", "condition", condition)
     arrays = [v for v in (a, b) if is_array(v)]
-    a, b = (v if is_array(v) else number("where", "a or b", v) for v in (a, b))
+    a, b = (operand("where", v) if arrays else number("where", "a or b", v) for v in (a, b))
     if arrays:
         common = promote([v.dtype for v in arrays])
         given = [common, *(scalar_dtype(v, common) for v in (a, b) if not is_array(v))]

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, view_of
+from clprim.arrays.creation import zeros
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.fft.several import fftn, ifftn, irfftn, rfftn
 from clprim.ops.fft.transforms import along, numbers
 from clprim.ops.registry import operator
-from clprim.ops.shape.pad import pad
+from clprim.ops.shape import pad as border
 from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.dims import several_dims, whole
 from clprim.ops.shared.strings import kernel
@@ -44,7 +45,7 @@ def _window(what: str, window: Any, win_length: Any, n: int) -> Any:
     if window.shape != (length,):
         raise ShapeError(f"{what}: window has shape {window.shape}, expected ({length},)")
     before = (n - length) // 2
-    return window if length == n else pad(window, (before, n - length - before))
+    return window if length == n else border.pad(window, (before, n - length - before))
 
 
 def _sided(what: str, onesided: Any, is_real: bool) -> bool:
@@ -115,7 +116,7 @@ def stft(
 
 def _around(x: Any, count: int, mode: str) -> Any:
     line = x.reshape((1, -1)) if x.ndim == 1 else x
-    padded = pad(line, (count, count), mode)
+    padded = border.pad(line, (count, count), mode)
     return padded.reshape((-1,)) if x.ndim == 1 else padded
 
 
@@ -176,7 +177,7 @@ def istft(
     parts = [found.real, found.imag] if return_complex else [found if half else found.real]
     sums = [_added(what, part, window, hop, (start, kept)) for part in parts]
     if stop > kept:
-        sums = [pad(part, (0, stop - kept)) for part in sums]
+        sums = [border.pad(part, (0, stop - kept)) for part in sums]
     return sums[0] if len(sums) == 1 else kernel("y0 = complex(x0, x1);", what, x.dtype)(*sums)
 
 
@@ -200,6 +201,12 @@ def _added(what: str, framed: Any, window: Any, hop: int, span: tuple[int, int])
     """Adds frames up where they overlap, over the sum of the squares of windows."""
     lines = framed.reshape((-1, *framed.shape[-2:]))
     lead = framed.shape[:-2]
+    if active.now is not None and active.now.spans is not None:  # by steps that have gradients
+        squares = kernel("y0 = 1;" if window is None else "y0 = x0 * x0;", what, framed.dtype)
+        below = squares(*([] if window is None else [window]), shape=(1, *lines.shape[1:]))
+        above = lines if window is None else lines * window
+        above, below = (_laid(each, hop)[:, slice(*span)] for each in (above, below))
+        return (above / below).reshape((*lead, -1))
     weight = "1" if window is None else "at_x1(place - k * w0)"
     text = f"""long place = coord(1) + w1;
 long first = place < size_x0(2) ? 0 : (place - size_x0(2)) / w0 + 1;
@@ -217,6 +224,20 @@ y0 = sum / total;"""
     shape = (lines.shape[0], span[1] - span[0])
     found = kernel(text, what, framed.dtype)(*arrays, hop, span[0], shape=shape)
     return found.reshape((*lead, shape[1]))
+
+
+def _laid(lines: Any, hop: int) -> Any:
+    """Adds frames up where they overlap, at once every so many-th, which lie apart."""
+    count, n = lines.shape[1:]
+    found = zeros((len(lines), n + hop * (count - 1)), lines.dtype)
+    apart, step = -(-n // hop), found.strides[-1]
+    adding = kernel("y0 = x0 + x1;", "istft", lines.dtype)
+    for k in range(min(apart, count)):
+        some = lines[:, k::apart]
+        strides = found.strides[0], apart * hop * step, step
+        place = view_of(found, some.shape, strides, found.offset + k * hop * step)
+        adding(place, some, out=place)
+    return found
 
 
 @operator(sample="empty((4,)), empty((2,))")

@@ -63,6 +63,13 @@ def operand(what: str, value: Any) -> Any:
     return number(what, "an operand that is no device array", value)
 
 
+def check_real(what: str, *operands: Any) -> None:
+    """Refuses complex numbers, and arrays of them."""
+    for value in operands:
+        if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
+            raise DTypeError(f"{what} of complex numbers: expected real ones")
+
+
 def check_mask(what: str, mask: Any, names: Sequence[str]) -> tuple[bool, ...]:
     """Returns which gradients are wanted."""
     if not isinstance(mask, tuple | list) or len(mask) != len(names):

@@ -9,6 +9,7 @@ import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.dtypes import AnyDType
+from clprim.ops.shared.checks import check_real
 from clprim.primitives.order import first_of_keys, order_of_keys
 from clprim.primitives.pointwise import Pointwise
 
@@ -59,6 +60,7 @@ def with_axis(array: Any, axis: int, to: int) -> Array:
 
 def order_along(what: str, x: Any, axis: int, *, descending: bool) -> Array:
     """Returns which elements come first along an axis, as int32 with that axis last."""
+    check_real(what, x)
     keys, bits = _keys_along(x, axis, descending=descending)
     return order_of_keys(what, keys, bits)
 
@@ -67,6 +69,7 @@ def first_along(
     what: str, x: Any, axis: int, count: int, *, descending: bool
 ) -> tuple[Array, Array | None]:
     """Returns (places, order) of the first ``count`` along an axis; see `first_of_keys`."""
+    check_real(what, x)
     keys, bits = _keys_along(x, axis, descending=descending)
     return first_of_keys(what, keys, bits, count)
 

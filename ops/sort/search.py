@@ -17,7 +17,7 @@ from clprim.ops.index.scatter import index_add
 from clprim.ops.reduction.extrema import amax, amin
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.registry import operator
-from clprim.ops.shared.checks import check_floating, check_shape, dtype_of, real
+from clprim.ops.shared.checks import check_floating, check_real, check_shape, dtype_of, real
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel, lower_bound, places
 from clprim.plan.strides import broadcasts_to
@@ -65,6 +65,7 @@ def searchsorted(
     what = "searchsorted"
     dtype_of(what, "sorted_sequence", sorted_sequence)
     dtype_of(what, "values", values)
+    check_real(what, sorted_sequence, values)
     ndim = sorted_sequence.ndim
     if ndim == 0 or (ndim > 1 and sorted_sequence.shape[:-1] != values.shape[:-1]):
         raise ShapeError(

@@ -40,7 +40,8 @@ def unique(
 ) -> Array | tuple[Array, ...]:
     """Returns the distinct elements of an array in order, or the distinct slices along an axis.
 
-    Slices are in lexicographic order. The host waits for their number.
+    Slices are in lexicographic order, and so are complex numbers by their parts. The host waits for
+    their number.
 
     Args:
         sorted: Taken as PyTorch has it; they are always sorted.
@@ -77,7 +78,7 @@ def unique(
         found += [empty.reshape(shape)] if return_inverse else []
         found += [empty] if return_counts else []
         return found[0] if len(found) == 1 else tuple(found)
-    values, order = ordered("unique", flat, 0)
+    values, order = (_by_parts if dtype.kind == "c" and dim is None else ordered)("unique", flat, 0)
     text = "typeof_x0 a = at_x0(coord(0)), b = at_x0(coord(0) ? coord(0) - 1 : 0);"
     text += f"y0 = coord(0) == 0 || (a != b{' && (a == a || b == b)' if equal_nan else ''});"
     flags = kernel(text, "unique", np.dtype(np.bool_))(values, shape=values.shape)
@@ -157,6 +158,13 @@ def unique_consecutive(
     if return_counts:
         found.append(_lengths(numbers, count))
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def _by_parts(what: str, x: Array, axis: int) -> tuple[Array, Array]:
+    """Complex numbers of a line in order of real parts, and of imaginary ones where these agree."""
+    order = ordered(what, x.imag, axis)[1]
+    order = order[ordered(what, x.real[order], axis)[1]]
+    return x[order], order
 
 
 def _lengths(numbers: Array, count: int) -> Array:

@@ -534,3 +534,16 @@ def test_prefixes_say_what_phases_take(device, peaks):
     text = f.explain(*given, measure=True)
     assert "µs as a phase" in text and "as phases; its peaks" in text
     assert f(*given).get().tobytes() == wanted
+
+
+def test_complex_numbers_are_arguments(device):
+    """Of kernels in one launch as of those apart, in both precisions."""
+    for dtype in (np.complex64, np.complex128) if device.traits.fp64 else (np.complex64,):
+        drawn = np.random.default_rng(0).standard_normal((2, N, N))
+        z = cp.asarray((drawn[0] + 1j * drawn[1]).astype(dtype))
+
+        def function(z):
+            return (z * (2 - 1j)).sum(axis=1, keepdims=True) * z + 0.5j
+
+        found = cp.jit(function, launches="one")
+        np.testing.assert_array_equal(found(z).get(), function(z).get())

@@ -389,8 +389,6 @@ def test_errors_say_what_has_no_gradient_and_where():
         cp.DefinitionError, match=r"Scan.*, at .*test_value_and_grad\.py:\d+: it has no gradient"
     ):
         cp.value_and_grad(lambda x: scan(x).sum(), 0)(x)
-    with pytest.raises(cp.DefinitionError, match="windows do, has no gradient"):
-        cp.value_and_grad(lambda x: (cp.windows(x, (2, 2)) ** 2).sum(), 0)(x)
     noise = cp.Pointwise("y0 = x0 * rand();")
     with pytest.raises(cp.DefinitionError, match=r"test_value_and_grad\.py:\d+: it draws random"):
         cp.value_and_grad(lambda x: noise(x).sum(), 0)(x)

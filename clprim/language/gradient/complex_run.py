@@ -7,6 +7,7 @@ those of u and v. That is PyTorch's convention, the conjugate of Wirtinger's der
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from clprim.language.complex_numbers import is_imaginary
@@ -17,8 +18,10 @@ from clprim.language.gradient.read import Run
 from clprim.language.gradient.terms import Term
 from clprim.language.gradient.values import Value, Vector
 from clprim.language.names import COMPLEX
-from clprim.language.node import Node
+from clprim.language.node import Node, walk
+from clprim.language.preamble import Preamble
 from clprim.language.snippet import Snippet
+from clprim.language.tree import Member, Name
 
 # Whole powers up to this one are products.
 _PRODUCTS = 8
@@ -224,6 +227,18 @@ def is_pair(ctype: str) -> bool:
     return ctypes.split_vector(ctype)[1] == 2
 
 
+def flat_of(name: str, ctype: str) -> tuple[str, ...]:
+    """An operand, or the parts of a complex one."""
+    return parts_of(name) if is_pair(ctype) else (name,)
+
+
+@lru_cache(maxsize=1024)
+def pairs_in(snippet: Snippet) -> frozenset[str]:
+    """The operands whose parts a snippet names, as ``x0.x``."""
+    found = (n.a for n in walk(snippet.tree) if isinstance(n, Member))
+    return frozenset(a.text for a in found if isinstance(a, Name))
+
+
 def derive_pairs(
     snippet: Snippet,
     real: str,
@@ -244,7 +259,7 @@ def derive_pairs(
     """
     names = [f"y{n}" for n in range(len(results))]
     known = {**types, **dict(zip(names, results, strict=True))}
-    run = _started(snippet, real, known, types)
+    run = start_pairs(snippet.preamble, real, known, [*types.items(), ("index", "long")])
     for name in names:
         run.target(name, known[name])
     terms_of(run, snippet)
@@ -258,28 +273,27 @@ def derive_pairs(
         values = value.components if isinstance(value, Vector) else (value,)
         pairs = zip(values, gradients, strict=False)  # a number is a gradient of the real part
         given += [(v, run.terms.leaf(g, real)) for v, g in pairs if isinstance(v, Term)]
-    parts = [part for n in wrt for part in (parts_of(n) if is_pair(types[n]) else (n,))]
+    parts = [part for n in wrt for part in flat_of(n, types[n])]
     return ComplexDerivation(
         run.terms, derive(run, [snippet], given, parts), {}, known, snippet.preamble
     )
 
 
-def _started(
-    snippet: Snippet, real: str, types: Mapping[str, str], read: Mapping[str, str]
+def start_pairs(
+    preamble: Preamble, real: str, types: Mapping[str, str], leaves: Iterable[tuple[str, str]]
 ) -> ComplexRun:
-    """A run whose complex operands are pairs of leaves."""
-    plain = start(snippet.preamble, real, types, [("index", "long")])
-    leaves: dict[str, Value] = dict(plain.leaves)
-    for name, kind in read.items():
-        if not is_pair(kind):
-            leaves[name] = plain.terms.leaf(name, kind)
-            continue
-        parts = {part: plain.terms.leaf(part, real) for part in parts_of(name)}
-        leaves |= parts | {name: Vector(real, tuple(parts.values()))}
+    """Returns a run in which nothing has been run; complex leaves are pairs of those of parts."""
+    known = dict(leaves)
+    flat = [(part, real if is_pair(t) else t) for n, t in known.items() for part in flat_of(n, t)]
+    plain = start(preamble, real, types, flat)
+    found: dict[str, Value] = dict(plain.leaves)
+    for name, kind in known.items():
+        if is_pair(kind):
+            found[name] = Vector(real, tuple(plain.leaf(part) for part in parts_of(name)))
     return ComplexRun(
         plain.terms,
         dict(types),
-        leaves,
+        found,
         plain.functions,
         plain.macros,
         plain.constants,

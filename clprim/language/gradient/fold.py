@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clprim.errors import DefinitionError
+from clprim.language.complex_numbers import ComplexOperands, mentions_complex
 from clprim.language.definition import ReductionDefinition
 from clprim.language.gradient.by_hand import HandWritten
+from clprim.language.gradient.complex_run import ComplexDerivation, flat_of, is_pair
 from clprim.language.gradient.derive import Derivation, refused
 from clprim.language.gradient.reverse import Reverse
 from clprim.language.gradient.simplify import Algebra
@@ -36,8 +38,12 @@ class Folded:
         """Those of them that no element depends on."""
         if isinstance(self.elements, HandWritten):
             return frozenset()
-        found = self.elements.gradients
-        return frozenset(name for name in self.late if found[f"g{name}"].value == 0)
+        found, types = self.elements.gradients, self.elements.types
+        return frozenset(
+            name
+            for name in self.late
+            if all(found[f"g{part}"].value == 0 for part in flat_of(name, types[name]))
+        )
 
 
 def derive_reduction(
@@ -48,9 +54,10 @@ def derive_reduction(
     wrt: Sequence[str],
     *,
     lenient: bool = False,
+    pairs: ComplexOperands | None = None,
 ) -> Folded:
     """Derives gradients of a `Reduction`."""
-    return _Fold(definition, real, ctypes, lenient).gradients(grads, wrt)
+    return _Fold(definition, real, ctypes, lenient, pairs).gradients(grads, wrt)
 
 
 def kept_of(
@@ -84,49 +91,70 @@ def shares(
 
 class _Fold(Accumulated):
     def __init__(
-        self, definition: ReductionDefinition, real: str, ctypes: Mapping[str, str], lenient: bool
+        self,
+        definition: ReductionDefinition,
+        real: str,
+        ctypes: Mapping[str, str],
+        lenient: bool,
+        pairs: ComplexOperands | None = None,
     ) -> None:
         self.definition = definition
+        pairs = pairs or ComplexOperands()
         names = [f"y{n}" for n in range(definition.results)]
-        leaves = [*ctypes.items(), ("count", "long"), *((f"g{name}", real) for name in names)]
-        leaves += [(f"{f}{n}", real) for n in range(definition.partials) for f in _FAMILIES]
-        types = {**ctypes, **dict.fromkeys(names, real)}
+        kinds = {f"y{n}": f"{real}2" if n in pairs.results else real for n in range(len(names))}
+        values = {f"y{n}": f"{real}2" for n in pairs.values}
+        types = {**ctypes, **dict.fromkeys(names, real), **values}
         inputs = [f"x{n}" for n in range(definition.inputs)]
+        self.pairs = any(map(is_pair, (*types.values(), *kinds.values()))) or bool(pairs.partials)
+        self.pairs |= any(map(mentions_complex, definition.snippets))
+        leaves = [*ctypes.items(), ("count", "long"), *((f"g{n}", t) for n, t in kinds.items())]
+        parts = ("", "x", "y") if self.pairs else ("",)
+        numbers = [f"{n}{part}" for n in range(definition.partials) for part in parts]
+        leaves += [(f"{f}{n}", real) for n in numbers for f in _FAMILIES]
         how: Any = {"real": real, "lenient": lenient}
+        if self.pairs:
+            how["pairs"] = [f"reduce_y{n}" for n in pairs.partials]
         super().__init__(definition, definition.positions, types, leaves, inputs, **how)
         self.results = list(self.partials)
+        self.types = {**self.types, **kinds}
+        self.run.types |= kinds
         if definition.finalize is not None:
             self.results = [t for t in self.ran(definition.finalize, names) if t is not None]
 
     def gradients(self, grads: Sequence[str], wrt: Sequence[str]) -> Folded:
         """All of it."""
         run, snippets = self.run, self.definition.snippets
-        given = [
-            (result, self.run.leaf(f"gy{n}"))
-            for n, (result, kind) in enumerate(zip(self.results, grads, strict=True))
-            if kind != "none"
-        ]
+        results, given = iter(self.results), list[tuple[Term, Term]]()
+        for n, kind in enumerate(grads):
+            for m, part in enumerate(flat_of(f"gy{n}", self.types[f"y{n}"])):
+                result = next(results)
+                if kind == "array" or (kind == "number" and not m):
+                    leaf = f"gy{n}" if kind == "number" else part
+                    given.append((result, run.terms.leaf(leaf, run.terms.real)))
         once = {f"x{n}" for n in self.definition.finalized}
-        numbers = [self.run.leaf(name) for name in wrt if name[0] == "w" or name in once]
+        apart = [name for name in wrt if name[0] == "w" or name in once]
+        numbers = [run.leaf(name) for name in self.flat(apart)]
         reverse = Reverse(run.terms, run.reasons)
         try:
             handed = reverse.gradients(given, [*self.partials, *numbers])
             outputs, parts, taken = self.handed([handed[p] for p in self.partials])
-            leaves = [self.run.leaf(name) for name in wrt]
+            leaves = [run.leaf(name) for name in self.flat(wrt)]
             found = reverse.gradients(parts, leaves)
         except Refusal as refusal:
             raise refused(refusal, snippets) from None
         late = []
-        for leaf in numbers:
-            if handed[leaf].value != 0:
-                outputs[f"g{leaf.text}"] = handed[leaf]
-                late.append(leaf.text)
+        for name in apart:
+            own = [run.leaf(part) for part in self.flat([name])]
+            if any(handed[leaf].value != 0 for leaf in own):
+                outputs |= {f"g{leaf.text}": handed[leaf] for leaf in own}
+                late.append(name)
         elements = {f"g{leaf.text}": found[leaf] for leaf in leaves}
-        values = {f"y{n}": term for n, term in enumerate(self.results)}
+        values = {} if self.pairs else {f"y{n}": term for n, term in enumerate(self.results)}
         preamble = self.definition.expr.preamble
+        derived: type[Derivation] = ComplexDerivation if self.pairs else Derivation
 
         def derivation(gradients: dict[str, Term]) -> Derivation:
-            return Derivation(run.terms, gradients, values, self.types, preamble)
+            return derived(run.terms, gradients, values, self.types, preamble)
 
         return Folded(
             self.kept, derivation(outputs), derivation(elements), derivation(taken), tuple(late)
@@ -144,8 +172,9 @@ class _Fold(Accumulated):
         def passed(n: int, gradient: Term, family: str = "ay") -> Term:
             if self.is_short(gradient):
                 return gradient
-            outputs[f"{family}{n}"] = gradient
-            return self.run.leaf(f"{family}{n}")
+            name = f"{family}{self.labels[n][len('reduce_y') :].replace('.', '')}"
+            outputs[name] = gradient
+            return self.run.leaf(name)
 
         # Sums of exponentials depend on their maximum, which takes its share before it hands on.
         order = sorted(range(len(handed)), key=lambda n: self.kept[n].kind in ("max", "min"))
@@ -154,6 +183,8 @@ class _Fold(Accumulated):
             if g.value == 0 or kept.kind in ("count", "position"):
                 continue
             own, elements = self.partials[n], kept.element
+            if kept.kind not in ("sum", "mean") and len(self.labels) > len(self.names):
+                raise self.not_understood(n)
             match kept.kind:
                 case "sum" | "deviations":
                     parts += shares(algebra, kept, self.partials, own, passed(n, g))
@@ -217,7 +248,7 @@ class _Fold(Accumulated):
 
     def not_understood(self, n: int) -> DefinitionError:
         """Says that nothing is known of what a step keeps."""
-        name = self.names[n]
+        name = self.labels[n].partition(".")[0]
         return self.definition.step.error(
             name,
             f"what {name} keeps has no gradient that is known: it is no sum, no product, no "

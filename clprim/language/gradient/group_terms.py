@@ -34,8 +34,9 @@ class GroupTerms(Accumulated):
         self.once = {f"x{n}" for n in definition.finalized} | {*once}
         inputs = [x for n in range(definition.inputs) if (x := f"x{n}") not in self.once]
         types = {**ctypes, **dict.fromkeys([*elements, *values], real)}
-        positions, how = definition.reduction.definition.positions, {"lenient": lenient}
-        super().__init__(definition.taken, positions, types, leaves, inputs, real=real, **how)
+        positions = definition.reduction.definition.positions
+        given = definition.taken, positions, types, leaves, inputs
+        super().__init__(*given, real=real, lenient=lenient)
         self.monomials = Monomials(self.algebra)
         self.count = self.run.leaf("count")
         self.values = [self.run.leaf(name) for name in values]

@@ -13,10 +13,12 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from clprim.language.definition import Accumulation, ReductionDefinition
+from clprim.language.gradient.complex_run import flat_of, start_pairs
 from clprim.language.gradient.derive import start, terms_of
 from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term, Terms, below
 from clprim.language.gradient.trials import Kept, Step, tried
+from clprim.language.gradient.values import Vector
 
 
 class Accumulated:
@@ -32,22 +34,27 @@ class Accumulated:
         *,
         real: str,
         lenient: bool,
+        pairs: Container[str] | None = None,
     ) -> None:
         kinds = {f"reduce_y{n}": "long" if n in positions else real for n in range(taken.partials)}
+        kinds |= {name: f"{real}2" for name in kinds if pairs and name in pairs}
         elements = [f"y{n}" for n in range(taken.values)]
         ends = [(f"{end}_{n}", kind) for n, kind in kinds.items() for end in _ENDS]
         first = [("index", "long"), ("reduce_item", "long")]
         self.types = {**dict.fromkeys(elements, real), **types, **kinds}
         every = [*first, *ends, *leaves, *kinds.items()]
-        self.run = start(taken.expr.preamble, real, self.types, every)
+        begun = start if pairs is None else start_pairs
+        self.run = begun(taken.expr.preamble, real, self.types, every)
         self.run.lenient = lenient
         self.algebra, self.names = Algebra(self.run.terms), list(kinds)
-        self.partials = [self.run.leaf(name) for name in kinds]
+        self.labels = self.flat(self.names)
+        self.partials = [self.run.leaf(name) for name in self.labels]
         starts = self.ran(taken.init, self.names)
         self.taken = [t for t in self.ran(taken.expr, elements) if t is not None]
         self.begin()
         updates = [t for t in self.ran(taken.step, self.names, fresh=False) if t is not None]
-        known = [t for t in self.taken if t.real] + [self.run.leaf(name) for name in inputs]
+        known = [t for t in self.taken if t.real]
+        known += [self.run.leaf(name) for name in self.flat(inputs)]
         known = list(dict.fromkeys([*known, *_elements_in(updates, self.partials)]))
         self.step = Step(starts, updates, known, self.partials)
         self.kept = _classified(self.run.terms, self.step)
@@ -55,7 +62,11 @@ class Accumulated:
 
     def begin(self) -> None:
         """Lets partials be what they are named."""
-        self.run.cells.update(zip(self.names, self.partials, strict=True))
+        self.run.cells.update((name, self.run.leaves[name]) for name in self.names)
+
+    def flat(self, names: Iterable[str]) -> list[str]:
+        """Names, those of parts in place of complex ones."""
+        return [part for name in names for part in flat_of(name, self.types[name])]
 
     def ran(self, snippet: Any, names: Sequence[str], *, fresh: bool = True) -> list[Term | None]:
         """Runs a snippet; returns what it assigned to these names."""
@@ -64,8 +75,9 @@ class Accumulated:
             if fresh:
                 self.run.cells[name] = None
         terms_of(self.run, snippet)
-        found = [self.run.cells[name] for name in names]
-        return [term if isinstance(term, Term) else None for term in found]
+        cells = [self.run.cells[name] for name in names]
+        parts = [c.components if isinstance(c, Vector) else (c,) for c in cells]
+        return [term if isinstance(term, Term) else None for each in parts for term in each]
 
 
 _ENDS = ("lowest", "highest")

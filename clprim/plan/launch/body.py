@@ -42,6 +42,7 @@ _LOADS = {
     "b": "(char)W0", "B": "(uchar)W0", "h": "(short)W0", "H": "(ushort)W0", "i": "W0",
     "I": "(uint)W0", "f": "as_float(W0)", "l": "as_long((int2)(W0, W1))",
     "L": "as_ulong((int2)(W0, W1))", "d": "as_double((int2)(W0, W1))",
+    "F": "as_float2((int2)(W0, W1))", "D": "as_double2((int4)(W0, W1, W2, W3))",
 }  # fmt: skip
 #: Bound: words of a pointer: which memory it lies in, and how many bytes from its begin.
 POINTER = 3
@@ -49,7 +50,9 @@ POINTER = 3
 
 def words_of(parameter: Parameter) -> int:
     """Returns how many words of the table a parameter takes."""
-    return (2 if parameter.format in "lLd" else 1) if parameter.format else POINTER
+    if not parameter.format:
+        return POINTER
+    return {"D": 4}.get(parameter.format, 2 if parameter.format in "lLdF" else 1)
 
 
 @dataclass(frozen=True)
@@ -125,8 +128,8 @@ class Body:
         for parameter in self.parameters:
             if parameter.format:
                 value = _LOADS[parameter.format]
-                value = value.replace("W0", f"walk_words[{at}]")
-                value = value.replace("W1", f"walk_words[{at + 1}]")
+                for n in range(words_of(parameter)):
+                    value = value.replace(f"W{n}", f"walk_words[{at + n}]")
             else:
                 kind = parameter.declaration[: parameter.declaration.rindex("*") + 1]
                 value = f"({kind})walk_memory(walk_words + {at})"

@@ -164,8 +164,8 @@ def table_of(code: WalkerCode, phases: Sequence[Phase], groups: int) -> bytes:
     return struct.pack(f"={len(rows) + len(rest)}i", *rows, *rest)
 
 
-# A ``long`` has 8 bytes in every kernel, and 4 in ``struct``'s standard sizes.
-_WIDE = {"l": "q", "L": "Q"}
+# A ``long`` has 8 bytes in every kernel, and 4 in ``struct``'s standard sizes, which has no pairs.
+_OWN = {"l": "q", "L": "Q", "F": "ff", "D": "dd"}
 
 
 def _words(phase: Phase) -> Sequence[int]:
@@ -177,7 +177,8 @@ def _words(phase: Phase) -> Sequence[int]:
             continue
         value = phase.numbers[argument.number] if isinstance(argument, Scalar) else argument
         try:
-            number = struct.pack(f"={_WIDE.get(parameter.format, parameter.format)}", value)
+            parts = (value.real, value.imag) if parameter.format in "FD" else (value,)
+            number = struct.pack(f"={_OWN.get(parameter.format, parameter.format)}", *parts)
         except struct.error as error:
             raise ShapeError(f"the kernel cannot count to {quoted(value)}") from error
         packed += number + bytes(-len(number) % 4)

@@ -29,7 +29,7 @@ from clprim.graph.passes.rewrite import Rewrite
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device
 
-_DOUBLE = np.dtype(np.float64)
+_DOUBLES = (np.dtype(np.float64), np.dtype(np.complex128))
 
 
 def elementwise_fusion(graph: Graph, device: Device) -> Graph:
@@ -85,7 +85,7 @@ def _keeps_values(dtype: AnyDType, a: Node, b: Node) -> bool:
     if dtype.itemsize < 4 and dtype.kind in "biu":
         return False
     doubles = [
-        any(o.dtype == _DOUBLE for o in (*n.reads, *n.writes)) or _DOUBLE in n.problem.scalars
+        any(d in _DOUBLES for d in (*(o.dtype for o in (*n.reads, *n.writes)), *n.problem.scalars))
         for n in (a, b)
     ]
     return doubles[0] == doubles[1]
