@@ -203,7 +203,7 @@ def _string(what: str, part: str, text: Any, args: tuple[Any, ...]) -> Callable[
     check_count(f"{what}: {part}=", 1 + len(args), run.inputs, run.scalars)
 
     def made(x: Any) -> Any:
-        found = run(x, *args)
+        found: Any = run(x, *args)
         if isinstance(found, tuple) or found.shape != x.shape:
             raise ShapeError(f"{what}: {part}= makes something else than one result of {x.shape}")
         return found

@@ -93,7 +93,8 @@ def qr(A: Any, mode: str = "reduced") -> tuple[Array, Array]:
         return (none, *found) if mode == "r" else found  # type: ignore[return-value]
     if mode == "r":
         return none, on_host(what, lambda a: np.linalg.qr(a, "r"), A)
-    return on_host(what, lambda a: tuple(np.linalg.qr(a, mode)), A)  # type: ignore[no-any-return]
+    kind: Any = mode
+    return on_host(what, lambda a: tuple(np.linalg.qr(a, kind)), A)
 
 
 # --- symmetric and Hermitian matrices ------------------------------------------------------------
@@ -118,7 +119,7 @@ def _turned(c: Any) -> Any:
 @with_gradient("A", _turned, 2)
 def eigh_ex(A: Any, UPLO: str = "L") -> tuple[Array, Array, Array]:
     """Returns what `eigh` does, and whether there is no such: of what is not finite."""
-    return _rotated(A, UPLO, ("w", "v", "info"))  # type: ignore[return-value]
+    return _rotated(A, UPLO, ("w", "v", "info"))
 
 
 def _rotated(A: Any, UPLO: str, names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -136,7 +137,7 @@ def _rotated(A: Any, UPLO: str, names: tuple[str, ...]) -> tuple[Any, ...]:
         if vectors and upper and dtype.kind == "c":
             rest[0] = rest[0].conj()
         return w, *rest
-    side = UPLO.upper()
+    side: Any = UPLO.upper()
     if vectors:
         found = on_host(what, lambda a: tuple(np.linalg.eigh(a, side)), A)
         return *found, zero_info(A)
@@ -182,7 +183,7 @@ def _of_values(c: Any) -> Any:
 @with_gradient("A", _of_values)
 def eigvalsh_ex(A: Any, UPLO: str) -> tuple[Array, Array]:
     """Returns what `eigvalsh` does, and whether there is no such."""
-    return _rotated(A, UPLO, ("w", "info"))  # type: ignore[return-value]
+    return _rotated(A, UPLO, ("w", "info"))
 
 
 # --- singular values -----------------------------------------------------------------------------
@@ -256,7 +257,7 @@ def svd(A: Any, full_matrices: bool = True) -> tuple[Array, Array, Array]:
     """
     *found, info = svd_ex(A, full_matrices)
     checked("linalg.svd", info, "singular values of a matrix did not converge")
-    return tuple(found)  # type: ignore[return-value]
+    return tuple(found)
 
 
 def svdvals(A: Any) -> Array:
