@@ -33,8 +33,7 @@ _LEFT, _RIGHT = "complex(1 + imag(x0), -real(x0))", "complex(1 - imag(x0), real(
 _LOG = "copysign(log1p(4 * fabs({a}) / ((1 - fabs({a})) * (1 - fabs({a})) + {b} * {b})), {a}) / 4"
 _TURN = "atan2(2 * {b}, (1 - {a}) * (1 + {a}) - {b} * {b}) / 2"
 _X, _Y = {"a": "real(x0)", "b": "imag(x0)"}, {"a": "imag(x0)", "b": "real(x0)"}
-#: Of complex numbers.
-COMPLEX = {
+_OF_COMPLEX = {
     "asin": _angles(_BELOW, _ABOVE, "atan2(real(x0), real(p * q))", "asinh(imag(conj(p) * q))"),
     "acos": _angles(_BELOW, _ABOVE, "2 * atan2(real(p), real(q))", "asinh(imag(conj(q) * p))"),
     "asinh": _angles(_LEFT, _RIGHT, "asinh(imag(conj(p) * q))", "atan2(imag(x0), real(p * q))"),
@@ -62,6 +61,46 @@ COMPLEX = {
     """,
     "sinc": f"y0 = x0 == 0 ? 1 : sin(x0 * {math.pi!r}) / (x0 * {math.pi!r});",
 }
+# By C99's annex G: what infinite numbers make, which number has a result of its own beside a NaN
+# that is its other part, and that result.
+_RE, _IM = "real(x0) != real(x0)", "imag(x0) != imag(x0)"
+_HALF_TURN, _ZERO = f"copysign({math.pi / 2!r}, {{}}(x0))", "copysign(0.0, {}(x0))"
+_ENDS = {
+    "asin": (
+        "atan2(real(x0), fabs(imag(x0))), copysign(INFINITY, imag(x0))",
+        *(f"real(x0) == 0 && {_IM}", "x0"),
+    ),
+    "acos": (
+        "atan2(fabs(imag(x0)), real(x0)), -copysign(INFINITY, imag(x0))",
+        *(f"real(x0) == 0 && {_IM}", f"complex({math.pi / 2!r}, NAN)"),
+    ),
+    "asinh": (
+        "copysign(INFINITY, real(x0)), atan2(imag(x0), fabs(real(x0)))",
+        *(f"imag(x0) == 0 && {_RE}", "x0"),
+    ),
+    "acosh": (
+        "INFINITY, atan2(imag(x0), real(x0))",
+        *(f"real(x0) == 0 && {_IM}", f"complex(NAN, {math.pi / 2!r})"),
+    ),
+    "atan": (
+        f"{_RE} ? NAN : {_HALF_TURN.format('real')}, {_ZERO.format('imag')}",
+        *(f"imag(x0) == 0 && {_RE}", "x0"),
+    ),
+    "atanh": (
+        f"{_ZERO.format('real')}, {_IM} ? NAN : {_HALF_TURN.format('imag')}",
+        *(f"real(x0) == 0 && {_IM}", "x0"),
+    ),
+}
+
+
+def _with_ends(text: str, infinite: str, alone: str, found: str) -> str:
+    locals_, _, value = text.rpartition("y0 = ")
+    ends = f"fabs(real(x0)) == INFINITY || fabs(imag(x0)) == INFINITY ? complex({infinite})"
+    return f"{locals_}y0 = {ends} : {alone} ? {found} : {value}"
+
+
+#: Of complex numbers.
+COMPLEX = {n: _with_ends(t, *_ENDS[n]) if n in _ENDS else t for n, t in _OF_COMPLEX.items()}
 
 # Of logaddexp: shares of the exponentials, of which none overflows.
 SHARES = (

@@ -30,3 +30,23 @@ def test_functions_equal_numpys(name):
     wanted = FUNCTIONS[name](z.astype(np.complex128))
     assert found.dtype == (np.float32 if name == "abs" else np.complex64)
     assert np.all(np.abs(found - wanted) <= 3e-6 * np.abs(wanted))
+
+
+@pytest.mark.parametrize("name", "asin acos atan asinh acosh atanh".split())
+def test_infinite_numbers_and_nan_are_those_of_the_standard(device, name):
+    """NumPy's are C99's: parts that are numbers, their signs, and NaN."""
+    ends = [np.inf, -np.inf, 2.0, -2.0, 0.0, np.nan]
+    z = np.array([complex(x, y) for x in ends for y in ends], np.complex64)
+    found = getattr(ops, name)(cp.asarray(z)).get()
+    with np.errstate(all="ignore"):
+        wanted = FUNCTIONS[name](z.astype(np.complex128))
+    for f, w in ((found.real, wanted.real), (found.imag, wanted.imag)):
+        np.testing.assert_allclose(f, w, rtol=1e-5, atol=1e-30)
+
+
+def test_slopes_are_numbers_beside_infinite_ones(device):
+    z = np.complex64([0.5 + 0.25j, -2 + 1j])
+    for name, slope in (("asin", 1 / np.sqrt(1 - z * z)), ("atanh", 1 / (1 - z * z))):
+        step = cp.value_and_grad(lambda z, name=name: getattr(ops, name)(z).real.sum(), wrt=0)
+        _, found = step(cp.asarray(z))
+        np.testing.assert_allclose(found.get(), slope.conj(), rtol=1e-4)
