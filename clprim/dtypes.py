@@ -88,7 +88,7 @@ _FLOAT32 = np.dtype(np.float32)
 _FLOAT64 = np.dtype(np.float64)
 _COMPLEX64 = np.dtype(np.complex64)
 _COMPLEX128 = np.dtype(np.complex128)
-_WIDE = (_FLOAT64, _COMPLEX128)
+_WIDE = frozenset({_FLOAT64, _COMPLEX128})
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)
 
@@ -246,8 +246,8 @@ def value_dtype(dtype: AnyDType, everything: Iterable[AnyDType]) -> AnyDType:
         return dtype
     given = list(everything)
     if _is_float(dtype):
-        return _FLOAT64 if any(d in _WIDE for d in given) else _FLOAT32
+        return _FLOAT32 if _WIDE.isdisjoint(given) else _FLOAT64
     if dtype.kind == "c":
-        return _COMPLEX128 if any(d in _WIDE for d in given) else _COMPLEX64
+        return _COMPLEX64 if _WIDE.isdisjoint(given) else _COMPLEX128
     common = np.result_type(dtype, *(d for d in given if d.kind in "iu"))
     return common if common.kind in "iu" else dtype

@@ -387,6 +387,8 @@ def sub_groups():
         yield PRODUCTS.plan(forward(line), LANES, "sub_groups").stages
     for dtype, depth in ((BFLOAT16, 64), (np.float16, 48), (np.float16, 47)):
         yield mm(64, 64, depth, dtype=dtype, traits=LANES, name="sub_groups")
+    blocks = on(GPU, matrix_units=("subgroup_matrix_multiply_accumulate/m8n16k16/float16/16",))
+    yield mm(64, 64, 64, "NT", dtype=np.float16, traits=blocks, name="matrix")
 
 
 def plans():
