@@ -29,6 +29,7 @@ CALLS = {
     "det of columns": (lambda a: L.det(a.mT), A),
     "slogdet": (L.slogdet, A),
     "logdet": (torch.logdet, P),
+    "hessian of logdet": (lambda a: torch.func.hessian(torch.logdet)(a[0]), P),
     "cholesky": (L.cholesky, P),
     "upper cholesky": (lambda a: L.cholesky(a, upper=True), P),
     "old cholesky": (torch.cholesky, P),
@@ -74,6 +75,7 @@ def close(found, expected):
 
 
 @pytest.mark.filterwarnings("ignore:torch.cholesky is deprecated", "ignore:torch.triangular_solve")
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 @pytest.mark.parametrize("name", CALLS)
 def test_results_and_gradients(device, name):
     call, *given = CALLS[name]

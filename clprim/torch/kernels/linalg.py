@@ -10,6 +10,7 @@ import torch
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import zeros
+from clprim.functions.shape import broadcast_to
 from clprim.ops.index.gather import take_along_dim
 from clprim.ops.linalg.shared import adjoint, alike
 from clprim.ops.linalg.solving import determinant, identity, rows_of, unpacked
@@ -76,8 +77,7 @@ def _by_factors(lu: Array, pivots: Array, b: Array, *, left: bool, back: bool) -
         return adjoint(_by_factors(lu, pivots, adjoint(b), left=True, back=not back))
     lu, b = alike("linalg.lu_solve", lu, b)
     n = lu.shape[-1]
-    pivots = ops.broadcast_to(pivots, (*lu.shape[:-2], n)) if pivots.ndim < lu.ndim - 1 else pivots
-    rows = rows_of(pivots, n, back=back)[..., None]
+    rows = rows_of(broadcast_to(pivots, (*lu.shape[:-2], n)), n, back=back)[..., None]
     if back:
         half = engine.solve_triangular(adjoint(lu), b, upper=False)
         found = engine.solve_triangular(adjoint(lu), half, upper=True, unitriangular=True)
