@@ -98,3 +98,18 @@ def test_nothing_is_converted_between_kernels(net, make, dtype, units):
         assert one.dtype.name == dtype
         scale = np.abs(wide(other)).max()
         np.testing.assert_allclose(wide(one), wide(other), rtol=close, atol=2 * close * scale)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_what_others_make_is_converted(device, kind):
+    """Of products, sorted numbers, transforms: what no reduction makes stays a node of its own."""
+    x = cp.asarray(np.arange(12, dtype=np.float32).reshape(3, 4))
+    for run in (
+        lambda x: (x @ x.T).astype(kind),
+        lambda x: cp.sort(x).astype(kind),
+        lambda x: cp.cumsum(x, axis=1).astype(kind),
+        lambda x: ops.fft.irfft(x).astype(kind),
+        lambda x: ops.linear(x, x).astype(kind),
+        lambda x: ops.conv1d(x[None], x.T[:2, :3, None]).astype(kind),
+    ):
+        np.testing.assert_array_equal(cp.jit(run)(x).get(), run(x).get())

@@ -69,11 +69,12 @@ def _converted(rewrite: Rewrite, n: int) -> bool:
     for maker, _ in rewrite.lone_makers(n):
         before = rewrite.node(maker)
         groups, writes = isinstance(before.primitive, Grouped), [*before.writes]
+        if not groups and not isinstance(before.primitive, Reduction):
+            continue
         m = next(m for m, w in enumerate(writes) if buffer_of(w) is buffer_of(x))
         whole, place = reshaped(writes[m], x.shape), reshaped(y, writes[m].shape)
         fits = whole is not None and same_place(whole, x) and x.dtype == before.problem.value
-        reduces = groups or isinstance(before.primitive, Reduction)
-        if not reduces or not fits or place is None:
+        if not fits or place is None:
             continue
         writes[m] = place
         told = {"options": given_results(before.options)} if groups else {}
