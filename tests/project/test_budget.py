@@ -29,7 +29,7 @@ LINES = {
     "bench": 9_767,
     "templates": 13_636,
     "ops": 28_547,
-    "clprim": 79_880,
+    "clprim": 79_881,
     "clprim/language": 10_690,
     "clprim/plan": 23_463,
     "clprim/runtime": 4_525,
