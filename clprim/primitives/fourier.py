@@ -17,15 +17,8 @@ from clprim.call.primitive import NoPlanError, Primitive, Request, Target, run
 from clprim.dtypes import complex_dtype, real_dtype, require_supported
 from clprim.language.definition import define_pointwise
 from clprim.plan.fourier.family import FOURIER
-from clprim.plan.fourier.problem import (
-    Recipe,
-    Side,
-    Strung,
-    Transform,
-    in_pairs,
-    recipe,
-    table_of,
-)
+from clprim.plan.fourier.lengths import Recipe, in_pairs, recipe, table_of
+from clprim.plan.fourier.problem import Side, Strung, Transform
 from clprim.plan.kernel import Plan
 from clprim.plan.strides import (
     Dim,

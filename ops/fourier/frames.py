@@ -17,7 +17,7 @@ from clprim.ops.shape import pad as border
 from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.dims import several_dims, whole
 from clprim.ops.shared.strings import kernel
-from clprim.plan.fourier.problem import is_smooth
+from clprim.plan.fourier.lengths import is_smooth
 from clprim.runtime.tracing import active
 
 _MODES = ("full", "same", "valid")

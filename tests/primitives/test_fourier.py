@@ -8,7 +8,7 @@ import pytest
 
 import clprim as cp
 from clprim.call.primitive import Request, built
-from clprim.plan.fourier.problem import recipe, split, table_of
+from clprim.plan.fourier.lengths import recipe, split, table_of
 from clprim.primitives.fourier import Options, _fourier, transform
 
 RNG = np.random.default_rng(0)

@@ -58,8 +58,8 @@ class GateCode(KernelCode):
 
 def plan_gate(what: Gate, traits: DeviceTraits) -> Plan | None:
     """Plans the kernel, or returns None where it does not suit: on GPUs, of other strides."""
-    # A GPU's group would read both matrices alone, a megabyte of 672 channels, with one unit's share
-    # of memory's bandwidth: two launches are cheaper.
+    # A GPU's group would read both matrices alone, a megabyte of 672 channels, with one unit's
+    # share of memory's bandwidth: two launches are cheaper.
     value, itemsize = stored_type(what.value).value, what.value.itemsize
     images, channels, height, columns = what.x.shape
     inner, pixels = what.inner.shape[0], height * columns
