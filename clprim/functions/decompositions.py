@@ -20,11 +20,12 @@ from clprim.functions.linalg import trace as _trace
 from clprim.functions.shape import matrix_transpose, moveaxis
 from clprim.ops import linalg as engine
 from clprim.ops.elementwise.choices import where
-from clprim.ops.linalg.shared import adjoint
+from clprim.ops.linalg.shared import adjoint, matrices
 from clprim.ops.linalg.solving import identity
 from clprim.ops.shape.join import stack
 from clprim.ops.shape.turn import diagonal as _diagonal
-from clprim.ops.shared.checks import dtype_of
+from clprim.ops.shape.turn import tril
+from clprim.ops.shared.checks import dtype_of, is_array, number
 from clprim.plan.strides import broadcast_shapes, normalize_axes
 from clprim.runtime.device import current_device
 
@@ -97,6 +98,15 @@ def _wide(what: str, a: Any) -> Any:
     return a.astype(kind) if whole else a
 
 
+def _hermitian(what: str, a: Any, hermitian: bool) -> Any:
+    """Returns matrices, of which the lower triangle says all where they are Hermitian."""
+    a = _wide(what, a)
+    if not hermitian or a.ndim < 2:
+        return a
+    matrices(f"linalg.{what}", "a", a, square=True)
+    return tril(a) + adjoint(tril(a, -1))
+
+
 def _one(name: str) -> Callable[..., Array]:
     run = getattr(engine, name)
 
@@ -155,17 +165,19 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Array:  # noqa: N803
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> Any:  # fmt: skip
-    """See `numpy.linalg.svd`; what is ``hermitian`` is computed as any other matrix."""
-    del hermitian
-    a = _wide("svd", a)
+    """See `numpy.linalg.svd`; of what is ``hermitian`` the lower triangle is read."""
+    a = _hermitian("svd", a, hermitian)
     return SVDResult(*engine.svd(a, full_matrices)) if compute_uv else engine.svdvals(a)
 
 
 def _cutoff(a: Any, s: Any, rtol: Any, least: Any) -> Any:
     """The singular values from which on others count."""
-    tolerance = least if rtol is None else rtol
-    tolerance = tolerance[..., None] if isinstance(tolerance, Array) else tolerance
+    tolerance = least if rtol is None else _tolerance("rtol or rcond", rtol)
     return s.max(axis=-1, keepdims=True) * tolerance
+
+
+def _tolerance(label: str, value: Any) -> Any:
+    return value[..., None] if is_array(value) else number("linalg", label, value)
 
 
 def _epsilon(a: Any) -> float:
@@ -174,8 +186,7 @@ def _epsilon(a: Any) -> float:
 
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
     """See `numpy.linalg.pinv`."""
-    del hermitian
-    a = _wide("pinv", a)
+    a = _hermitian("pinv", a, hermitian)
     if not a.size:
         return a.mT.copy()
     u, s, vh = engine.svd(a, full_matrices=False)
@@ -188,15 +199,14 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
 
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:  # noqa: N803
     """See `numpy.linalg.matrix_rank`."""
-    del hermitian
-    a = _wide("matrix_rank", A)
+    a = _hermitian("matrix_rank", A, hermitian)
     if a.ndim < 2:
         return (a != 0).any().astype(np.int64)
     s = engine.svdvals(a)
     if not s.size:
         return s.sum(axis=-1).astype(np.int64)
     if tol is not None:
-        least = tol[..., None] if isinstance(tol, Array) else tol
+        least = _tolerance("tol", tol)
     else:
         least = _cutoff(a, s, rtol, max(a.shape[-2:]) * _epsilon(a))
     return (s > least).astype(np.int64).sum(axis=-1)

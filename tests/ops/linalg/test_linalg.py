@@ -282,6 +282,16 @@ def test_what_follows_from_them(device):
     )
     close(cp.linalg.pinv(cp.asarray(a)), np.linalg.pinv(a.astype(float)), 20)
     square = a[:4]
+    # Of what is Hermitian the lower triangle says all.
+    own = (np.tril(square) + np.tril(square, -1).T).astype(float)
+    close(cp.linalg.pinv(cp.asarray(square), hermitian=True), np.linalg.pinv(own), 100)
+    close(cp.linalg.svd(cp.asarray(square), hermitian=True).S, np.linalg.svd(own).S, 20)
+    upper = cp.asarray(np.triu(np.ones((4, 4), np.float32)))
+    assert cp.linalg.matrix_rank(upper, hermitian=True).get() == 4
+    assert cp.linalg.matrix_rank(upper.T, hermitian=True).get() == 1
+    for call in (cp.linalg.pinv, cp.linalg.matrix_rank):
+        with pytest.raises(cp.DTypeError, match=r"expected a number for (rtol or rcond|tol)"):
+            call(upper, "x")
     for power in (0, 1, 2, 5, -3):
         close(
             cp.linalg.matrix_power(cp.asarray(square), power),
