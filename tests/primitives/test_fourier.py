@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import clprim as cp
-from clprim.call.primitive import Request, built
-from clprim.plan.fourier.lengths import recipe, split, table_of
+from clprim.call.primitive import Request, built, sources
+from clprim.plan.fourier.lengths import convolution_length, recipe, split, table_of
 from clprim.primitives.fourier import Options, _fourier, transform
 
 RNG = np.random.default_rng(0)
@@ -131,6 +131,18 @@ def test_work_groups_share_real_lines(device, n):
     options = plain(n, 1, inverse=True, half=True, real=True)
     back = as_on_a_gpu(device, cp.asarray(found), options, 1 / n)[..., 0]
     np.testing.assert_allclose(back, x, atol=3e-6)
+
+
+@pytest.mark.parametrize("lines", [1, 40])
+def test_lengths_that_are_convolved_alike_share_kernels(device, lines):
+    def texts(n, **changed):
+        x = cp.zeros((lines, n, 1), np.float32)
+        return sources(_fourier, (x, x), (1.0,), options=plain(n, 1, **changed))
+
+    assert len({convolution_length(n) for n in (451, 453, 457)}) == 1
+    assert len({texts(n) for n in (451, 453, 457)}) == 1
+    pairs = [2 * n for n in (451, 453, 457)]
+    assert len({texts(n, kept=n // 2 + 1) for n in pairs}) == 1
 
 
 @pytest.mark.parametrize("n", [2**22, 3**12, 2**10 * 13, 2 * 13**5])

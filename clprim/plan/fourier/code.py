@@ -80,7 +80,7 @@ class FourierCode(KernelCode):
     minus: bool
     convolved: str
     real_first: bool  # Whether rounding may not leave an imaginary part at place 0
-    whole: int  # Points of a line
+    whole: int  # Points of a line; of a convolution of chirps its length, which many lines share
     work: int  # Numbers that a work-item has
     load: StringCode | None
     store: StringCode | None

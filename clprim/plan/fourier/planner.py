@@ -200,7 +200,7 @@ class _Stage:
         code = self._code(found, others, lane)
         group = code.items * code.beside
         size = -(-tiles // per_group) * group
-        nbytes = 4 * self.itemsize * lines.count * code.whole
+        nbytes = 4 * self.itemsize * lines.count * (lines.whole or n)
         flops = 5 * lines.count * n * n.bit_length() * (2 if lines.convolved else 1)
         arguments = tuple(found.arguments)
         return KernelPlan("fourier/lines", code, arguments, (size, 1), (group, 1), nbytes, flops)
@@ -217,7 +217,10 @@ class _Stage:
         group, _ = work_group((-(-wanted // work), 1), 1 if is_cpu else 4 * GROUP)
         code = replace(
             self._code(found, others),
-            name=f"halves_{lines.n}",
+            name="halves",
+            n=0,
+            radices=(),
+            whole=0,
             lanes=self.traits.lanes(self.itemsize) if vectors else 1,
             items=group,
             work=work,
@@ -266,7 +269,7 @@ class _Stage:
             minus=lines.minus,
             convolved=lines.convolved,
             real_first=lines.real_first,
-            whole=lines.whole or n,
+            whole=lines.whole if lines.convolved == "order" else n,
             work=n,
             load=load,
             store=store,
@@ -333,7 +336,8 @@ class _Stage:
             where = tables.get(places.table, 0)
             given = places.step, places.strides[lane], places.limit, where
             found.numbers(**dict(zip(names, given, strict=True)))
-        found.numbers(points=lines.points, x_point=lines.point, in_given=lines.given)
+        found.numbers(points=lines.n if lines.alone else lines.points)
+        found.numbers(x_point=lines.point, in_given=lines.given)
         for k, d in enumerate(others):
             found.numbers(**{f"k{k}": lines.sizes[d]})
             walked = [each.strides[d] for each in (lines.x, lines.y)]

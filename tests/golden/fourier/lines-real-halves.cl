@@ -1,10 +1,10 @@
-// Pairs of real numbers, 4096 a line: their transform from that of the pairs.
+// Pairs of real numbers: their transform from that of the pairs.
 //
 //     dimension 0 of the launch: 4096 numbers of a line
 //     dimension 1 of the launch: lines
 typedef int index_t;
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void halves_4096(
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void halves(
     __global const float *x_memory,
     __global float *y_memory,
     __global const float *table_memory,
@@ -42,7 +42,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void halves_4096(
     const float scale)
 {
     index_t rest = (index_t)get_global_id(1), x_at = x_start, y_at = y_start;
-    const int begin = (int)get_global_id(0) * 4096, end = min(begin + 4096, 4097);
+    const int begin = (int)get_global_id(0) * 4096, end = min(begin + 4096, (int)(points + 1));
     {
         const index_t at = rest % k0;
         rest /= k0;
@@ -50,8 +50,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void halves_4096(
         y_at += at * y_k0;
     }
     for (int k = begin; k < end;) {
-        if (k > 0 && k + 16 <= min(end, 4096)) {
-            const __global float *from = x_memory + x_at + 2 * (index_t)k, *back = x_memory + x_at + 2 * (index_t)(4081 - k);
+        if (k > 0 && k + 16 <= min(end, (int)points)) {
+            const __global float *from = x_memory + x_at + 2 * (index_t)k, *back = x_memory + x_at + 2 * (points - 15 - k);
             const float16 a = vload16(0, from), b = vload16(1, from), c = vload16(0, back), d = vload16(1, back);
             const float16 e = vload16(0, table_memory + 2 * (halves + k)), f = vload16(1, table_memory + 2 * (halves + k));
             const float16 a_r = (float16)(a.even, b.even), a_i = (float16)(a.odd, b.odd);
@@ -71,7 +71,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void halves_4096(
             k += 16;
             continue;
         }
-        const int a = k == 4096 ? 0 : k, b = k == 0 ? 0 : 4096 - k;
+        const int a = k == points ? 0 : k, b = k == 0 ? 0 : (int)points - k;
         float a_r = 0, a_i = 0;
         {
             const index_t from = x_at + (index_t)a * x_step;
