@@ -237,7 +237,9 @@ def is_complex_in(x: Any, options: Options, arrays: Sequence[Any], numbers: Sequ
         return bool(x.dtype.kind == "c")
     dtypes = [x.dtype, *(a.dtype for a in arrays[: options.arrays])]
     dtypes += [
-        complex_dtype(x.dtype) if isinstance(w, complex) else real_dtype(x.dtype)
+        complex_dtype(x.dtype)
+        if isinstance(w, (complex, np.complexfloating))
+        else real_dtype(x.dtype)
         for w in numbers[: options.numbers]
     ]
     definition = elementwise("load", options.load).definition

@@ -2,7 +2,20 @@
 
 from clprim.arrays.validation import check_arguments
 from clprim.ops.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-from clprim.ops.fft.several import fft2, fftn, ifft2, ifftn, irfft2, irfftn, rfft2, rfftn
+from clprim.ops.fft.several import (
+    fft2,
+    fftn,
+    hfft2,
+    hfftn,
+    ifft2,
+    ifftn,
+    ihfft2,
+    ihfftn,
+    irfft2,
+    irfftn,
+    rfft2,
+    rfftn,
+)
 from clprim.ops.fft.transforms import fft, hfft, ifft, ihfft, irfft, rfft
 from clprim.ops.registry import document
 
@@ -13,11 +26,15 @@ __all__ = [
     "fftn",
     "fftshift",
     "hfft",
+    "hfft2",
+    "hfftn",
     "ifft",
     "ifft2",
     "ifftn",
     "ifftshift",
     "ihfft",
+    "ihfft2",
+    "ihfftn",
     "irfft",
     "irfft2",
     "irfftn",

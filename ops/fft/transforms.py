@@ -7,21 +7,22 @@ both by √n.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import zeros
+from clprim.call.arguments import check_array
 from clprim.call.primitive import NoPlanError
-from clprim.call.scalars import check_count
+from clprim.call.scalars import scalar_dtypes, split_arguments
 from clprim.dtypes import complex_dtype, real_dtype
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.dims import named_once, one_dim, whole
-from clprim.ops.shared.epilogue import split_arguments
 from clprim.primitives.fourier import Options, elementwise, is_complex_in, transform
+from clprim.runtime.device import current_device
 from clprim.runtime.tracing import active
 
 _NO_STRINGS = (None, (), None, ())
@@ -167,10 +168,10 @@ def along(
     kept = count // 2 + 1 if given == "real" else count
     load, load_args, store, store_args = strings
     options = Options(count, axis, inverse, kept, half, real=half, pairs=False)
-    if load is not None or store is not None or not (_none(load_args) and _none(store_args)):
-        (arrays, values), (others, factors) = map(split_arguments, (load_args, store_args))
-        before = _string(what, "load", load, (*arrays, *values))
-        after = _string(what, "store", store, (*others, *factors))
+    if any_strings(*strings):
+        before, arrays, values = _string(what, "load", load, load_args, x.dtype)
+        made = complex_dtype(x.dtype) if not half else real_dtype(x.dtype)
+        after, others, factors = _string(what, "store", store, store_args, made)
         inside = options._replace(
             load=load or "", store=store or "", arrays=len(arrays), numbers=len(values)
         )
@@ -189,26 +190,41 @@ def along(
     return transform(x, options, scale)
 
 
-def _none(args: Any) -> bool:
-    return args.__class__ is tuple and not args
+def strings_of(
+    load: Any = None, load_args: Any = (), store: Any = None, store_args: Any = ()
+) -> tuple[Any, Any, Any, Any]:
+    """Returns options of what runs on numbers that are read, and on results."""
+    return load, load_args, store, store_args
 
 
-def _string(what: str, part: str, text: Any, args: tuple[Any, ...]) -> Callable[[Any], Any]:
-    """Returns what a string makes of an array, by itself; the array where there is none."""
+def any_strings(load: Any, load_args: Any, store: Any, store_args: Any) -> bool:
+    """Whether there are strings, or arguments of some."""
+    given = load is not None or store is not None
+    return given or any(args.__class__ is not tuple or args for args in (load_args, store_args))
+
+
+def _string(
+    what: str, part: str, text: Any, args: Any, dtype: Any
+) -> tuple[Callable[[Any], Any], Sequence[Any], Sequence[Any]]:
+    """Returns what a string makes of an array, by itself, and what arrays and numbers it reads."""
+    given = args if isinstance(args, tuple) else tuple(args) if isinstance(args, list) else (args,)
     if text is None:
-        if args:
+        if given:
             raise DefinitionError(f"{what}: {part}_args without {part}=")
-        return lambda x: x
-    run = elementwise(part, text)
-    check_count(f"{what}: {part}=", 1 + len(args), run.inputs, run.scalars)
+        return lambda x: x, (), ()
+    run, label = elementwise(part, text), f"{what}: {part}="
+    (_, *arrays), numbers = split_arguments(label, (None, *given), run.inputs, run.scalars)
+    for k, array in enumerate(arrays, 1):
+        check_array(label, f"x{k}", array, current_device())
+    scalar_dtypes(label, numbers, [dtype, *(array.dtype for array in arrays)])
 
     def made(x: Any) -> Any:
-        found: Any = run(x, *args)
+        found: Any = run(x, *arrays, *numbers)
         if isinstance(found, tuple) or found.shape != x.shape:
             raise ShapeError(f"{what}: {part}= makes something else than one result of {x.shape}")
         return found
 
-    return made
+    return made, arrays, numbers
 
 
 def power_of(what: str, norm: Any) -> float:

@@ -92,11 +92,11 @@ def one_axis(what: str, x: Any, dim: Any, axis: Any, default: int | None = None)
     return one_dim(what, len(x.shape) or 1, dim, axis, default)
 
 
-def several_dims(what: str, ndim: int, dims: Any) -> tuple[int, ...]:
-    """Returns dimensions as numbers from 0, in the order given."""
+def several_dims(what: str, ndim: int, dims: Any, *, again: bool = False) -> tuple[int, ...]:
+    """Returns dimensions as numbers from 0, in the order given; each once, or also ``again``."""
     several = None if is_integer(dims) else elements_of(dims)
     found = tuple(one_dim(what, ndim, d) for d in ((dims,) if several is None else several))
-    if len({*found}) != len(found):
+    if not again and len({*found}) != len(found):
         raise ShapeError(f"{what}: dim={quoted(dims)} names a dimension twice")
     return found
 

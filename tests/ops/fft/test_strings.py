@@ -57,6 +57,8 @@ def test_complex_numbers(device, shape):
     check(found, np.fft.ifft(z * chirp))
     found = ops.fft.fft(cp.asarray(x), load="y0 = complex(x0, x1);", load_args=(window,))
     check(found, np.fft.fft(x + 1j * w))
+    found = ops.fft.fft(given, store="y0 = x0 * w0 * w1;", store_args=[2j, np.complex64(1j)])
+    check(found, np.fft.fft(z) * -2)
     found = ops.fft.fft(given, store="y0 = x0 * x1;", store_args=(cp.asarray(z),))
     check(found, np.fft.fft(z) * z)
 
@@ -75,6 +77,43 @@ def test_from_half_a_spectrum(device, shape):
         store_args=(cp.asarray(w), 1.5),
     )
     check(found, np.fft.irfft(z * half, n) * w + 1.5)
+
+
+SEVERAL = {  # what NumPy computes, last step by last step
+    "fftn": lambda x, axes: np.fft.fftn(x, axes=axes),
+    "ifft2": lambda x, axes: np.fft.ifft2(x, axes=axes),
+    "rfftn": lambda x, axes: np.fft.rfftn(x.real, axes=axes),
+    "irfft2": lambda x, axes: np.fft.irfft2(x, axes=axes),
+    "hfftn": lambda x, axes: np.fft.hfft(np.fft.fftn(x, axes=axes[:-1]), axis=axes[-1]),
+    "ihfft2": lambda x, axes: np.fft.ifftn(np.fft.ihfft(x.real, axis=axes[-1]), axes=axes[:-1]),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_dimensions(device, name):
+    """What is read and what is written last."""
+    axes = (2, 0) if name.endswith("n") else (-2, -1)
+    x, w = drawn(5, 6, 16) + 1j * drawn(5, 6, 16), drawn(6, 16)
+    x = x.real if name in ("rfftn", "ihfft2") else x
+    window, expected = cp.asarray(w), SEVERAL[name](x * w, axes)
+    v = drawn(*expected.shape)
+    store, args = "y0 = x0 * x1 + w0;", (cp.asarray(v), 0.5)
+    run = getattr(ops.fft, name)
+    given = {"load": WINDOW, "load_args": window, "store": store, "store_args": args}
+    with cp.profile() as profile:
+        found = run(cp.asarray(x), dim=axes, **given)
+    assert len(profile.events) == 2
+    check(found, expected * v + 0.5)
+    told = [cp.asarray(a) for a in (x, w, v)]
+
+    @cp.jit
+    def traced(x, w, v):
+        args = (v, 0.5)
+        return run(x, dim=axes, load=WINDOW, load_args=w, store=store, store_args=args)
+
+    check(traced(*told), expected * v + 0.5)
+    only = run(cp.asarray(x), dim=1, store="y0 = x0 * 2;")
+    check(only, 2 * SEVERAL[name](x, (1,)))
 
 
 def test_zeros_that_follow_are_not_given_to_the_string(device):
@@ -125,6 +164,10 @@ def test_in_a_trace(device):
         ({"load": "y0 = x0 * x1;"}, "ShapeError", "expected 2 arguments"),
         ({"load_args": (1.0,)}, "DefinitionError", "load_args without load="),
         ({"store": 3}, "DefinitionError", "store"),
+        ({"load": WINDOW, "load_args": drawn(8)}, "DTypeError", r"fft.rfft: load=: .* x1, got nd"),
+        ({"store": WINDOW, "store_args": 3}, "DTypeError", "x1, got int"),
+        ({"store": "y0 = x0 * w0;", "store_args": ("a",)}, "DTypeError", "fft.rfft: store=: .*str"),
+        ({"load": "y0 = x0 * w0;", "load_args": 1j}, "DTypeError", "load= makes complex numbers"),
         ({"store": "y0 = x0; y1 = x0;"}, "ShapeError", "store= makes something else"),
     ],
 )
@@ -136,3 +179,11 @@ def test_errors(device, told, error, message):
 def test_a_string_may_not_widen(device):
     with pytest.raises(cp.ShapeError, match="load= makes something else"):
         ops.fft.fft(cp.zeros((1, 8)), load=WINDOW, load_args=(cp.zeros((3, 8)),))
+
+
+def test_no_dimensions_have_no_strings(device):
+    x = cp.zeros((3, 8), np.complex64)
+    assert ops.fft.fftn(x, dim=()) is x
+    for told in ({"load": "y0 = 2 * x0;"}, {"store_args": (1.0,)}):
+        with pytest.raises(cp.ShapeError, match="at least one dimension"):
+            ops.fft.fftn(x, dim=(), **told)
