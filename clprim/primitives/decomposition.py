@@ -59,7 +59,8 @@ class _Decompose(Primitive):
         for name in options.results:
             core = {
                 **{"x": (n, k), "lu": (m, n), "pivots": (rank,), "l": (n, n)},
-                **{"q": (m, k), "r": (k, n), "w": (n,), "s": (n,), "u": (m, n), "v": (n, n)},
+                **{"q": (m, k), "r": (k, n), "h": (m, n), "tau": (rank,)},
+                **{"w": (n,), "s": (n,), "u": (m, n), "v": (n, n)},
             }.get(name, ())
             dtype = _INT32 if name in _WHOLE else parts if name in _REAL else a.dtype
             shape = (*lead, *core)

@@ -1,6 +1,7 @@
 """Linear algebra of batches of matrices, by the names and arguments of `torch.linalg`."""
 
 from clprim.arrays.validation import check_arguments
+from clprim.ops.linalg.orthogonal import qr
 from clprim.ops.linalg.solving import (
     cholesky,
     cholesky_ex,
@@ -13,7 +14,7 @@ from clprim.ops.linalg.solving import (
     solve_ex,
     solve_triangular,
 )
-from clprim.ops.linalg.spectra import eigh, eigvalsh, qr, svd, svdvals
+from clprim.ops.linalg.spectra import eigh, eigvalsh, svd, svdvals
 from clprim.ops.product.det import det
 from clprim.ops.registry import document
 

@@ -75,6 +75,11 @@ def adjoint(x: Any) -> Any:
     return x.mT.conj() if x.dtype.kind == "c" else x.mT
 
 
+def on_diagonal(x: Any) -> Any:
+    """Returns which places of square matrices lie on the diagonal."""
+    return asarray(np.eye(x.shape[-1], dtype=bool))
+
+
 def fitting(kind: str, a: Any, k: int = 0) -> bool:
     """Whether a kernel does it whole."""
     m, n = a.shape[-2:]

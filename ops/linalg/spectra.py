@@ -1,4 +1,4 @@
-"""Orthogonal and spectral decompositions: reflections, and Jacobi's rotations.
+"""Spectral decompositions, by Jacobi's rotations.
 
 Matrices of up to 64 rows are decomposed by kernels. Larger ones go to NumPy on the host, but for
 tall ones, whose triangle is decomposed.
@@ -15,87 +15,21 @@ from clprim.arrays.creation import asarray, zeros
 from clprim.dtypes import real_dtype
 from clprim.errors import DefinitionError, quoted
 from clprim.ops.elementwise.choices import where
+from clprim.ops.linalg.orthogonal import qr
 from clprim.ops.linalg.shared import (
     adjoint,
     checked,
     fitting,
     matrices,
+    on_diagonal,
     on_host,
     repeated,
     with_gradient,
     zero_info,
 )
-from clprim.ops.linalg.solving import solve_triangular
 from clprim.ops.product.matmul import matmul
 from clprim.ops.shape.join import cat
-from clprim.ops.shape.turn import tril
 from clprim.primitives.decomposition import Options, decompose
-
-_MODES = ("reduced", "complete", "r")
-
-
-# --- QR ------------------------------------------------------------------------------------------
-
-
-def _reflected(c: Any) -> Any:
-    (q, r), (dq, dr) = c.made, c.grads
-    if c.mode != "reduced" or r.shape[-2] != r.shape[-1]:
-        raise DefinitionError(
-            f"linalg.qr: no gradient of mode={quoted(c.mode)} of shape {c.A.shape}: expected "
-            "'reduced' of matrices that are not wide"
-        )
-    inner = matmul(r, adjoint(dr)) - matmul(adjoint(dq), q)
-    low = tril(inner, -1)
-    mirrored = low + adjoint(low) + _diagonal_part(inner)
-    left = dq + matmul(q, mirrored)
-    return solve_triangular(adjoint(r), left, upper=False, left=False)
-
-
-def _diagonal_part(x: Any) -> Any:
-    """Returns the real part of a diagonal, with zeros elsewhere."""
-    real = x.real if x.dtype.kind == "c" else x
-    return where(_on_diagonal(x), real.astype(x.dtype), zeros((), x.dtype))
-
-
-def _on_diagonal(x: Any) -> Any:
-    return asarray(np.eye(x.shape[-1], dtype=bool))
-
-
-@with_gradient("A", _reflected, 2)
-def qr(A: Any, mode: str = "reduced") -> tuple[Array, Array]:
-    """Returns Q, R with A = Q R, Q unitary and R an upper triangle, with LAPACK's signs.
-
-    Args:
-        A: (…, m, n).
-        mode: ``"reduced"``: min(m, n) columns of Q; ``"complete"``: m; ``"r"``: Q is empty.
-
-    Example:
-        >>> import numpy as np, clprim as cp
-        >>> from clprim import ops
-        >>> q, r = ops.linalg.qr(cp.asarray(np.float32([[0, 1], [2, 3]])))
-        >>> r.get()
-        array([[-2., -3.],
-               [ 0., -1.]], dtype=float32)
-    """
-    what = "linalg.qr"
-    dtype = matrices(what, "A", A)
-    if mode not in _MODES:
-        raise DefinitionError(f"{what}: mode={quoted(mode)}: expected one of {', '.join(_MODES)}")
-    lead, (m, n) = A.shape[:-2], A.shape[-2:]
-    k = m if mode == "complete" else min(m, n)
-    none = zeros((0,), dtype)
-    if not A.size:
-        eye = repeated(asarray(np.eye(m, k, dtype=dtype)), lead)
-        return none if mode == "r" else eye.copy(), zeros((*lead, k, n), dtype)
-    if fitting("qr", A, k):
-        names = ("r",) if mode == "r" else ("q", "r")
-        found = decompose(Options("qr", names, k), A)
-        return (none, *found) if mode == "r" else found  # type: ignore[return-value]
-    if mode == "r":
-        return none, on_host(what, lambda a: np.linalg.qr(a, "r"), A)
-    kind: Any = mode
-    return on_host(what, lambda a: tuple(np.linalg.qr(a, kind)), A)
-
 
 # --- symmetric and Hermitian matrices ------------------------------------------------------------
 
@@ -108,11 +42,9 @@ def _turned(c: Any) -> Any:
     w, v, _ = c.made
     dw, dv = c.grads[:2]
     gaps = w[..., None, :] - w[..., :, None]
-    gaps = where(_on_diagonal(gaps), 1, gaps)
-    inner = where(
-        _on_diagonal(gaps), zeros((), v.dtype), _skew(matmul(adjoint(v), dv)) / (2 * gaps)
-    )
-    inner = inner + where(_on_diagonal(gaps), dw[..., None, :].astype(v.dtype), zeros((), v.dtype))
+    gaps = where(on_diagonal(gaps), 1, gaps)
+    inner = where(on_diagonal(gaps), zeros((), v.dtype), _skew(matmul(adjoint(v), dv)) / (2 * gaps))
+    inner = inner + where(on_diagonal(gaps), dw[..., None, :].astype(v.dtype), zeros((), v.dtype))
     return matmul(matmul(v, inner), adjoint(v))
 
 
@@ -196,14 +128,14 @@ def _singular(c: Any) -> Any:
     kind, k = u.dtype, s.shape[-1]
     squares = s * s
     gaps = squares[..., None, :] - squares[..., :, None]
-    gaps = where(_on_diagonal(gaps), 1, gaps)
+    gaps = where(on_diagonal(gaps), 1, gaps)
     column, row = s[..., None, :].astype(kind), s[..., :, None].astype(kind)
     of_u, of_v = matmul(adjoint(u), du), matmul(vh, adjoint(dvh))
     inner = _skew(of_u) / gaps * column + row * (_skew(of_v) / gaps)
-    inner = inner + where(_on_diagonal(gaps), ds[..., None, :].astype(kind), zeros((), kind))
+    inner = inner + where(on_diagonal(gaps), ds[..., None, :].astype(kind), zeros((), kind))
     if kind.kind == "c":
         halved = _skew(of_u) / (2 * column)
-        inner = inner + where(_on_diagonal(gaps), halved, zeros((), kind))
+        inner = inner + where(on_diagonal(gaps), halved, zeros((), kind))
     found = matmul(matmul(u, inner), vh)
     if c.A.shape[-2] > k:
         rest = (du - matmul(u, of_u)) / column

@@ -19,6 +19,7 @@ KINDS = [
     Options("triangular", ("x",), upper=True),
     Options("cholesky", ("l", "info")),
     Options("qr", ("q", "r"), 20),
+    Options("qr", ("h", "tau")),
     Options("eigh", ("w", "v", "info")),
     Options("svd", ("u", "s", "v", "info")),
 ]
@@ -26,7 +27,7 @@ KINDS = [
 
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("n", [3, 20])
-@pytest.mark.parametrize("options", KINDS, ids=lambda o: o.kind)
+@pytest.mark.parametrize("options", KINDS, ids=lambda o: f"{o.kind} {o.results[0]}")
 def test_work_items_and_work_groups(device, options, n, dtype):
     a = RNG.normal(size=(70, n, n)) + 1j * RNG.normal(size=(70, n, n))
     a = (a if dtype == np.complex64 else a.real).astype(dtype)

@@ -45,6 +45,7 @@ CASES = {
     "cholesky": (lambda xp, a: xp.cholesky(a), P),
     "upper cholesky": (lambda xp, a: xp.cholesky(a, upper=True), P),
     "qr": (lambda xp, a: tuple(xp.qr(a)), TALL),
+    "qr of large": (lambda xp, a: tuple(xp.qr(a)), drawn(70, 66)),
     "eigvalsh": (lambda xp, a: xp.eigvalsh(a), P),
     "eigh": (lambda xp, a: squares(xp.eigh(a)), P),
     "svdvals": (lambda xp, a: xp.svdvals(a), TALL),

@@ -8,6 +8,7 @@ import pytest
 
 import clprim as cp
 from clprim import ops
+from clprim.ops.linalg import orthogonal, shared
 
 RNG = np.random.default_rng(0)
 SIZES = [1, 2, 3, 4, 5, 8, 13, 16, 32, 64]
@@ -99,6 +100,34 @@ def test_reflections_have_lapacks_signs(device, shape, dtype):
         )
         close(r, np.linalg.qr(a.astype(complex), mode)[1], 40)
     close(cp.linalg.qr(cp.asarray(a), "r"), np.linalg.qr(a.astype(complex), "r"), 40)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [(np.float32, (2, 65, 65)), (np.complex64, (300, 70)), (np.float32, (2, 66, 130))],
+)
+def test_reflections_in_panels(device, shape, dtype):
+    a = drawn(dtype, *shape)
+    a[..., 1:, 2] = 0  # a reflection that is none
+    for mode in ("reduced", "complete"):
+        q, r = map(up, cp.linalg.qr(cp.asarray(a), mode))
+        close(q @ r, a, 0.5)
+        close(adjoint(q) @ q - np.eye(q.shape[-1]), 0 * adjoint(q) @ q, by=1)
+        close(r, np.linalg.qr(a.astype(complex), mode)[1], 40)
+    alone = up(cp.linalg.qr(cp.asarray(a), "r"))
+    np.testing.assert_array_equal(alone, r[..., : min(shape[-2:]), :])
+    wrong = a.copy()
+    wrong[..., 3, 3] = np.nan
+    assert np.isnan(cp.linalg.qr(cp.asarray(wrong))[1].get()).any()
+
+
+def test_larger_ones_are_numpys(device, monkeypatch):
+    monkeypatch.setattr(orthogonal, "MOST", 64)
+    monkeypatch.setattr(shared, "_warned", set())
+    a = drawn(np.float32, 70, 70)
+    with pytest.warns(UserWarning, match="linalg.qr: matrices of 70 × 70 are too large"):
+        r = cp.linalg.qr(cp.asarray(a), "r")
+    np.testing.assert_array_equal(r.get(), np.linalg.qr(a, "r"))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
