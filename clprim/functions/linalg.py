@@ -18,6 +18,8 @@ from clprim.plan.strides import elements_of, normalize_axis
 def matmul(a: Any, b: Any, /, *, out: Any = None) -> Array:
     """Returns the product of matrices, batched over leading dimensions, as ``a @ b``.
 
+    Integers are those of NumPy, which wrap; `clprim.ops.matmul` gives int32.
+
     Raises:
         DTypeError: No device arrays.
         ShapeError: Shapes that do not fit, or a number, which ``*`` multiplies.
@@ -26,8 +28,15 @@ def matmul(a: Any, b: Any, /, *, out: Any = None) -> Array:
         dtype_of("matmul", label, array)
         if not array.ndim:
             raise ShapeError(f"matmul: {label} has no dimensions: * multiplies with a number")
-    found: Array = ops.matmul(a, b, out=out)
-    return found
+    found = ops.matmul(a, b, out=out)
+    return found if out is not None else _wrapped(found, a, b)
+
+
+def _wrapped(found: Any, *given: Array) -> Array:
+    """Returns products in NumPy's dtype: integers below 32 bits are added up in int32."""
+    dtype = promote([x.dtype for x in given])
+    wrapped: Array = found if found.dtype == dtype else found.astype(dtype)
+    return wrapped
 
 
 def matvec(a: Array, b: Array, /) -> Array:
@@ -113,7 +122,7 @@ def einsum(subscripts: str, /, *operands: Array) -> Array:
     """Returns a sum of products, by Einstein's convention."""
     if not isinstance(subscripts, str):
         raise DTypeError("einsum: expected a string such as 'ij,jk->ik' first")
-    return ops.einsum(subscripts, *operands)
+    return _wrapped(ops.einsum(subscripts, *operands), *operands)
 
 
 def trace(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:

@@ -162,6 +162,20 @@ def test_sums_of_short_integers_have_numpys_dtypes(double_device):
         np.testing.assert_allclose(found.get(), expected, rtol=1e-15)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint64"])
+def test_products_of_integers_have_numpys_dtypes_and_wrap(device, dtype):
+    a = np.random.default_rng(0).integers(0, 127, (3, 40)).astype(dtype)
+    x = cp.asarray(a)
+    lines = [
+        lambda xp, a: (a @ a.T, a[0] @ a[1], a[0].dot(a[1]), xp.inner(a, a)),
+        lambda xp, a: (xp.tensordot(a, a, ((), ())), xp.tensordot(a, a, ([1], [1]))),
+        lambda xp, a: (xp.einsum("ij,kj->ik", a, a), xp.vecdot(a, a), xp.outer(a[0], a[1])),
+    ]
+    for line in lines:
+        for found, expected in zip(line(cp, x), line(np, a), strict=True):
+            equal(found, expected, expected.dtype)
+
+
 def test_numpys_questions(device):
     x = cp.asarray(A)
     assert (np.ndim(x), np.shape(x), np.size(x)) == (2, (3, 4), 12)
