@@ -13,7 +13,7 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray
 from clprim.call.forms import register_form
-from clprim.call.primitive import NoPlanError, Primitive, Request, Target, run
+from clprim.call.primitive import NoPlanError, Primitive, Request, Target, planned_by, run
 from clprim.dtypes import complex_dtype, real_dtype, require_supported
 from clprim.language.definition import define_pointwise
 from clprim.plan.fourier.family import FOURIER
@@ -78,6 +78,10 @@ class Fourier(Primitive):
             shape[-1] = 1 if options.real else 2
         dtype = parts if options.real or options.pairs else complex_dtype(parts)
         store, y = _strung(request, target, "store", _dense(tuple(shape), dtype))
+        in_place = any(y == x and y.memory == x.memory for y in request.outs)
+        if in_place and (y.shape, y.dtype) != (x.shape, x.dtype):
+            return _Problem((x,), None)
+        y = x if in_place else y
         strung = [each for each in (load, store) if each is not None]
         if not all(each.sides is not None for each in strung):
             return _Problem((y,), None)
@@ -90,14 +94,15 @@ class Fourier(Primitive):
             each and replace(each, sides=tuple(islice(placed, len(each.sides))))
             for each in (load, store)
         )
-        return _Problem((y,), replace(found, real=real, load=load, store=store))
+        found = replace(found, real=real, load=load, store=store, in_place=in_place)
+        return _Problem((y,), found)
 
     def plan(self, problem: _Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
         what = problem.transform
         if what is None or (what.count and not what.runs_strings(traits)):
             raise NoPlanError
-        return FOURIER.plan(what, traits) if what.count else None
+        return planned_by(FOURIER, what, traits) if what.count else None
 
     def names(self, problem: _Problem) -> Sequence[str]:
         """The result, the array, the table, and what strings read."""
@@ -213,11 +218,12 @@ def transform(
     scale: float,
     arrays: Sequence[Any] = (),
     numbers: Sequence[Any] = (),
+    outs: tuple[Any, ...] = (),
 ) -> Array:
-    """Returns the transforms of an array along an axis, times a number.
+    """Returns the transforms of an array along an axis, times a number; its place may be x's.
 
     Raises:
-        NoPlanError: No kernel runs the strings.
+        NoPlanError: No kernel runs the strings, or writes to the place of x.
     """
     device = current_device()
     itemsize = real_dtype(x.dtype).itemsize
@@ -228,7 +234,7 @@ def transform(
     halved = real and in_pairs(options.n, have, options.kept, options.half)
     made = recipe(options.n, x.size // max(1, have * parts), itemsize, device.traits, halved)
     table = _table(made, options.inverse, f"f{itemsize}", device)
-    return run(_fourier, (x, table, *arrays), (scale, *numbers), options=options)[0]
+    return run(_fourier, (x, table, *arrays), (scale, *numbers), outs, options)[0]
 
 
 def is_complex_in(x: Any, options: Options, arrays: Sequence[Any], numbers: Sequence[Any]) -> bool:

@@ -194,7 +194,8 @@ def _along(
     for k, (d, n, kind) in enumerate(steps, 1):
         before = (load, load_args) if k == 1 else (None, ())
         after = (store, store_args) if k == len(steps) else (None, ())
-        x = along(what, x, n, d, norm, inverse=inverse, given=kind, strings=(*before, *after))
+        strung = (*before, *after)
+        x = along(what, x, n, d, norm, inverse=inverse, given=kind, strings=strung, over=k > 1)
     return x
 
 

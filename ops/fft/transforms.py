@@ -153,8 +153,12 @@ def along(
     inverse: bool = False,
     given: str = "complex",
     strings: tuple[str | None, Any, str | None, Any] = _NO_STRINGS,
+    over: bool = False,
 ) -> Array:
-    """Returns transforms of ``complex`` or ``real`` numbers, or of ``half`` a spectrum."""
+    """Returns transforms of ``complex`` or ``real`` numbers, or of ``half`` a spectrum.
+
+    They may be written ``over`` x, if there is a kernel that does so.
+    """
     x = numbers(what, x, given)
     axis = one_dim(what, x.ndim, dim)
     have, half = x.shape[axis], given == "half"
@@ -187,6 +191,11 @@ def along(
     if not have:
         shape = (*x.shape[:axis], kept, *x.shape[axis + 1 :])
         return zeros(shape, real_dtype(x.dtype) if half else complex_dtype(x.dtype))
+    if over and active.now is None:
+        try:
+            return transform(x, options, scale, outs=(x,))
+        except NoPlanError:
+            pass
     return transform(x, options, scale)
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import clprim as cp
-from clprim.call.primitive import Request, built, sources
+from clprim.arrays.memory import operand_of
+from clprim.call.primitive import NoPlanError, Request, built, sources
 from clprim.plan.fourier.lengths import convolution_length, recipe, split, table_of
 from clprim.primitives.fourier import Options, _fourier, transform
 
@@ -131,6 +132,32 @@ def test_work_groups_share_real_lines(device, n):
     options = plain(n, 1, inverse=True, half=True, real=True)
     back = as_on_a_gpu(device, cp.asarray(found), options, 1 / n)[..., 0]
     np.testing.assert_allclose(back, x, atol=3e-6)
+
+
+@pytest.mark.parametrize("n", [1, 8, 15, 19, 47, 60, 4096])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_results_in_the_place_of_what_is_read(device, n, axis):
+    """Where tiles of lines do not overlap, and a kernel reads a line before it writes it."""
+    z = drawn(*((n, 64) if axis == 0 else (64, n)))
+    x, table = cp.asarray(z), cp.zeros(1)
+    options = plain(n, axis)._replace(pairs=False)
+    expected = np.fft.fft(z.astype(complex), axis=axis)
+    assert transform(x, options, 1.0, outs=(x,)) is x
+    check(pairs(x.get()), expected)
+    outs = [operand_of(x)]
+    few = _fourier.problem(Request((*outs, operand_of(table)), (1.0,), (*outs,), options), device)
+    assert few.transform.in_place
+    apart = Request((*outs, operand_of(table)), (1.0,), (operand_of(cp.asarray(z)),), options)
+    assert not _fourier.problem(apart, device).transform.in_place
+
+
+def test_lines_that_do_not_fill_tiles_are_not_written_over(device):
+    lanes = device.traits.lanes(4)
+    x = cp.asarray(drawn(2 * lanes + 1, 8))
+    with pytest.raises(NoPlanError):
+        transform(x, plain(8, 1)._replace(pairs=False), 1.0, outs=(x,))
+    with pytest.raises(NoPlanError):
+        transform(x, plain(16, 1)._replace(pairs=False), 1.0, outs=(x,))
 
 
 @pytest.mark.parametrize("lines", [1, 40])

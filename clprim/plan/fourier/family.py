@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from clprim.plan.conv.dense import CPU, GPU
-from clprim.plan.fourier.planner import FourierTile, plan_fourier, tile_of
+from clprim.plan.fourier.planner import FourierTile, plan_fourier, takes, tile_of
 from clprim.plan.fourier.problem import Side, Transform
 from clprim.plan.strategy import Example, Family, Strategy
 
@@ -39,5 +39,14 @@ def _examples() -> Iterator[Example[Transform]]:
 FOURIER: Family[Transform] = Family(
     "fourier",
     None,
-    (Strategy("fourier/lines", FourierTile, rule=tile_of, plan=plan_fourier, examples=_examples),),
+    (
+        Strategy(
+            "fourier/lines",
+            FourierTile,
+            rule=tile_of,
+            plan=plan_fourier,
+            applicable=takes,
+            examples=_examples,
+        ),
+    ),
 )

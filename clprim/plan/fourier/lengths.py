@@ -97,7 +97,7 @@ def convolution_length(n: int, unit: int = 1) -> int:
 
 def _effort(n: int) -> float:
     """Sums, products and moves of a smooth transform's numbers."""
-    return n * sum(8 + _sums(radix) for radix in radices_of(n, 16))
+    return n * sum(8 + _sums(radix) for radix in radices_of(n, 8))
 
 
 def _sums(radix: int) -> float:

@@ -61,6 +61,16 @@ def tile_of(what: Transform, traits: DeviceTraits) -> FourierTile:
     return FourierTile(16 if traits.vector_registers >= 32 else 8, ITEMS)
 
 
+def takes(what: Transform, traits: DeviceTraits) -> bool:
+    """Whether no line is read again where a kernel has written it, as one of the last tile is."""
+    if not what.in_place:
+        return True
+    made = recipe(what.n, what.count, np.dtype(what.dtype).itemsize, traits, what.halved)
+    first, *more = stages(what, made)
+    stage = _Stage(first, what.dtype, made.tables, traits, tile_of(what, traits))
+    return bool(more) or first.sizes[stage.lane] % stage.width == 0
+
+
 def plan_fourier(what: Transform, traits: DeviceTraits, tile: FourierTile) -> Plan:
     """Plans one call."""
     made = recipe(what.n, what.count, np.dtype(what.dtype).itemsize, traits, what.halved)
@@ -137,8 +147,10 @@ class _Stage:
 
     @cached_property
     def radices(self) -> tuple[int, ...]:
-        """Of the passes."""
-        return radices_of(self.lines.n, self.tile.radix) or (1,)
+        """Of the passes; fewer, which take more registers, where a near cache holds no tile."""
+        n, traits = self.lines.n, self.traits
+        near = traits.is_cpu and 4 * self.itemsize * n * self.width < traits.l2_bytes
+        return radices_of(n, min(self.tile.radix, 8) if near else self.tile.radix) or (1,)
 
     @cached_property
     def most(self) -> int:

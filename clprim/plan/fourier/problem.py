@@ -127,6 +127,7 @@ class Transform:
     scaled: bool = True
     load: Strung | None = None
     store: Strung | None = None
+    in_place: bool = False  # Whether results lie where lines are read
 
     def __str__(self) -> str:
         return f"{math.prod(self.sizes)} transforms of {self.n} numbers"

@@ -77,6 +77,23 @@ def test_imaginary_parts_that_there_are_none_of(device, n):
         np.testing.assert_array_equal(run(cp.asarray(z), n).get(), run(cp.asarray(real), n).get())
 
 
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+@pytest.mark.parametrize("shape", [(16, 32, 16), (5, 33, 7), (3, 17, 64)])
+def test_later_dimensions_are_transformed_in_place(device, name, shape):
+    """Where lines fill vectors, and where they do not; what is given stays."""
+    z = drawn(name, *shape)
+    x = cp.asarray(z)
+    run, expected = getattr(ops.fft, name), getattr(np.fft, name)(z)
+    check(run(x), expected)
+    np.testing.assert_array_equal(x.get(), z)
+    compiled = cp.jit(run)
+    for _ in range(2):
+        check(compiled(x), expected)
+    np.testing.assert_array_equal(x.get(), z)
+    reused = shape == (16, 32, 16) and name in ("fftn", "ifftn")
+    assert not reused or "in-place reuse: 2 results" in compiled.explain(x)
+
+
 @pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn", "rfft2"])
 @pytest.mark.parametrize("norm", [None, "ortho"])
 def test_dimensions_that_are_named_again(device, name, norm):

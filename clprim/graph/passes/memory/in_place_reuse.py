@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, replanned
 from clprim.plan.strides import Operand
+from clprim.primitives.fourier import Fourier
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.product import ContractionPrimitive
 from clprim.runtime.device import Device
 
 
 def in_place_reuse(graph: Graph, device: Device) -> Graph:
-    """Lets elementwise nodes, and stores of contractions, write over what they read."""
+    """Lets elementwise nodes, transforms and stores of contractions write over what they read."""
     uses, results, became = graph.uses, graph.results(), dict[Buffer, Buffer]()
     nodes: list[Node] = []
     for n, node in enumerate(graph.nodes):
@@ -50,5 +51,7 @@ def _ends(node: Node, buffer: Buffer, place: Operand, results: set[Buffer]) -> b
     if isinstance(node.primitive, Pointwise):
         asked = {lookup.array for lookup in node.primitive.definition.expr.lookups}
         return asked.isdisjoint(numbers)
+    if isinstance(node.primitive, Fourier):
+        return numbers == [0]
     # Behind both operands there are a bias, which has another shape, and what an epilogue reads.
     return isinstance(node.primitive, ContractionPrimitive) and min(numbers) > 1
