@@ -40,6 +40,18 @@ class DTypeError(ClprimError, TypeError):
     """A dtype is not supported, not by this device, or cannot hold what was given."""
 
 
+class ComplexError(DTypeError):
+    """Complex numbers where none are taken.
+
+    Attributes:
+        snippet: The string that has no meaning of them, if it is one that says so.
+    """
+
+    def __init__(self, message: str, *, snippet: str = "") -> None:
+        super().__init__(message)
+        self.snippet = snippet
+
+
 class DeviceError(ClprimError, RuntimeError):
     """No device, an unknown device, an array of another context, or a device that failed."""
 

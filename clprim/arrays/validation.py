@@ -7,8 +7,9 @@ a flag, a word or a size of another kind is refused here, for all functions alik
 from __future__ import annotations
 
 import inspect
+import re
 import sys
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -17,7 +18,7 @@ import pyopencl as cl
 import pyopencl.array as cl_array
 
 from clprim.dtypes import is_integer, is_real
-from clprim.errors import DTypeError, ShapeError, quoted, upload_hint
+from clprim.errors import ComplexError, DTypeError, ShapeError, quoted, upload_hint
 from clprim.plan.strides import NO_SEQUENCES, elements_of
 
 P = ParamSpec("P")
@@ -183,15 +184,59 @@ _CHECKS |= {
 _COUNTS = (_sizes, counted, _axes, _one_or_several)
 
 
+def _leaves(label: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, list | tuple):
+        for n, each in enumerate(value):
+            yield from _leaves(f"{label}[{n}]", each)
+    else:
+        yield label, value
+
+
+def complex_ones(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields complex numbers among arguments, and arrays of them: their names and dtypes."""
+    for name, value in given.items():
+        for label, leaf in _leaves(name, value):
+            dtype = getattr(leaf, "dtype", None)
+            if isinstance(dtype, np.dtype) and dtype.kind == "c":
+                yield label, str(dtype)
+            elif isinstance(leaf, complex):
+                yield label, repr(leaf)
+
+
+def _is_users(value: Any, snippet: str) -> bool:
+    """Whether an argument is the user's string that a message quotes, or calls one."""
+    if isinstance(value, str):
+        return "=" in value and snippet != "" and (value in snippet or snippet in value)
+    return callable(value) and not isinstance(value, type)
+
+
+def in_own_name(what: str, given: Mapping[str, Any], error: ComplexError) -> ComplexError:
+    """Returns what a function raises of complex numbers: in its own name, of its arguments.
+
+    What points at the user's string, and what speaks in that name, stays as it is.
+    """
+    leaves = [leaf for name, value in given.items() for _, leaf in _leaves(name, value)]
+    found = next(complex_ones(given), None)
+    own = re.match(rf"(\w+\.)*{what}\b.*\Z", str(error))  # of one line: nothing is quoted
+    if own or found is None or any(_is_users(leaf, error.snippet) for leaf in leaves):
+        return error
+    label, kind = found
+    return ComplexError(
+        f"{what}: expected real numbers for {label}, got {kind}: take its real and imag, or abs"
+    )
+
+
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Lets a function look at its arguments first, by what its parameters are annotated with.
 
     Arguments of other annotations, as arrays are, it looks at itself. A function whose first
-    parameter is ``what`` is told there the name that messages begin with.
+    parameter is ``what`` is told there the name that messages begin with. What it raises of complex
+    numbers speaks of its arguments: see `in_own_name`.
     """
-    parameters = list(inspect.signature(function).parameters.values())
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
     checks = {p.name: _CHECKS[p.annotation] for p in parameters if p.annotation in _CHECKS}
-    if not checks:
+    if not checks and hasattr(function, "speaks_for_itself"):
         return function
     ordered = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     places = [(n, name, *checks[name]) for n, name in enumerate(ordered) if name in checks]
@@ -218,13 +263,17 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         if each:
             for n, value in enumerate(args[len(ordered) :]):
                 each(what, f"{several}[{n}]", value)
-        if len(args) <= first:
-            return function(*args, **options)
-        given: list[Any] = list(args)
-        for n, name, check, none in places:
-            if n < len(given) and (given[n] is not None or not none):
-                given[n] = check(what, name, given[n])
-        return function(*given, **options)
+        given: Any = args
+        if len(args) > first:
+            given = list(args)
+            for n, name, check, none in places:
+                if n < len(given) and (given[n] is not None or not none):
+                    given[n] = check(what, name, given[n])
+        try:
+            return function(*given, **options)
+        except ComplexError as error:
+            bound = signature.bind(*args, **options).arguments
+            raise in_own_name(what, bound, error) from None
 
     return call
 

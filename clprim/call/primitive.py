@@ -20,7 +20,7 @@ from clprim.call.forms import Form, makers
 from clprim.call.packed import PackedWeight
 from clprim.call.scalars import as_numbers
 from clprim.call.signature import Calls
-from clprim.errors import DTypeError
+from clprim.errors import ComplexError, DTypeError
 from clprim.plan.kernel import Plan
 from clprim.plan.strategy import Family
 from clprim.plan.strides import Operand
@@ -191,7 +191,7 @@ def check_parts(primitive: Primitive, operands: Sequence[Any]) -> None:
     """Refuses complex numbers that a primitive does not take."""
     found = next((a for a in operands if a.dtype.kind == "c"), None)
     if found is not None and not primitive.complex_numbers:
-        raise DTypeError(
+        raise ComplexError(
             f"{primitive.what} takes no complex numbers, got {found.dtype}: x.real and x.imag are "
             "arrays of their parts"
         )

@@ -14,6 +14,7 @@ from clprim.ops.elementwise.calls import computed
 from clprim.ops.elementwise.row import Row
 from clprim.ops.elementwise.table import ROWS
 from clprim.ops.registry import OPERATORS
+from clprim.ops.shared.made import made
 
 # PyTorch's names of what NumPy's are taken for.
 _OTHERS = ("dim", "keepdim")
@@ -31,14 +32,10 @@ def _of_row(row: Row) -> Callable[..., Array]:
     """Compiles a function of elements."""
     name, given = row.numpy.split()[0], row.operands
     each = "" if "element" in row.meaning else ", of every element"
-    text = f"""
-def {name}({given}, /, *, out=None):
-    return compute({given}, out=out)
-"""
     compute = computed(row) if row.arithmetic or not row.shown else getattr(ops, row.name)
-    function = _compiled(name, text, compute=compute)
-    function.__doc__ = f"Returns {row.meaning}{each}; ``out`` is where the result goes."
-    return function
+    call, doc = f"compute({given}, out=out)", f"Returns {row.meaning}{each}; ``out`` is where the"
+    signature, space = f"({given}, /, *, out=None)", {"compute": compute}
+    return made(name, signature, call, __name__, f"{doc} result goes.", space)
 
 
 def _passed_on(operator: Callable[..., Any], parameters: str) -> tuple[Callable[..., Any], str]:

@@ -12,7 +12,7 @@ import pyopencl.array as cl_array
 from clprim import dtypes
 from clprim.call.arguments import check_array, check_arrays
 from clprim.call.scalars import scalar_dtypes, split_arguments
-from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.errors import ComplexError, DefinitionError, DTypeError, ShapeError, quoted
 from clprim.language.gradient.by_hand import HandWritten
 from clprim.plan.strides import elements_of
 from clprim.runtime.device import Device
@@ -102,7 +102,7 @@ def read_arguments(
     array_dtypes = [a.dtype for a in arrays]
     complex_given = any(d.kind == "c" for d in array_dtypes)
     if not paired and (complex_given or any(isinstance(w, _PAIRS) for w in scalars)):
-        raise DTypeError(f"{what}: no gradients of complex numbers are derived")
+        raise ComplexError(f"{what}: no gradients of complex numbers are derived")
     scalar_types = scalar_dtypes(what, scalars, array_dtypes)
     wide = (np.float64, np.complex128)
     for n, w in enumerate(scalars):

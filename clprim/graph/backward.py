@@ -292,7 +292,7 @@ class Walk:
 
         if any(map(active, span.others())):
             return False
-        if not rule.linear and any(a.dtype.kind == "c" for row in span.arrays() for a in row):
+        if not rule.complexes and any(a.dtype.kind == "c" for row in span.arrays() for a in row):
             return False  # it is one of real numbers
         written = {buffer_of(w) for node in span.nodes for w in node.writes}
         more = [trace.operand(a) for a in arrays_in(span.results[rule.grads :]) if a.size]

@@ -40,7 +40,7 @@ class Rule:
     when: Callable[[Mapping[str, Any]], bool] | None = None
     instead: Callable[..., Any] | None = None
     twice: Callable[..., Any] | None = None
-    linear: bool = False
+    complexes: bool = False
 
 
 @dataclass(frozen=True, eq=False)

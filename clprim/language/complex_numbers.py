@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
-from clprim.errors import DTypeError
+from clprim.errors import ComplexError
 from clprim.language import names
 from clprim.language.definition import PointwiseDefinition, ReductionDefinition
 from clprim.language.gradient import ctypes
@@ -256,12 +256,11 @@ class _Printer(_ComplexReader):
         super().__init__(snippet, types)
         self.guards: set[str] = set()
 
-    def refused(self, at: Span, problem: str) -> DTypeError:
+    def refused(self, at: Span, problem: str) -> ComplexError:
         """An error with carets under a part of the snippet."""
-        rules, size = self.snippet.rules, max(1, at.end - at.start)
-        return DTypeError(
-            caret_message(rules.owner, rules.part, self.snippet.text, at.start, size, problem)
-        )
+        rules, text, size = self.snippet.rules, self.snippet.text, max(1, at.end - at.start)
+        message = caret_message(rules.owner, rules.part, text, at.start, size, problem)
+        return ComplexError(message, snippet=text)
 
     def function(self, name: str, *args: Any) -> Call:
         """A call of one of the functions that templates have for complex numbers."""

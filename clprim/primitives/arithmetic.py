@@ -15,7 +15,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.expressions import GRADIENTS, SIGNS, comparison, renamed, statements
 from clprim.arrays.operators import Arithmetic, Operators
 from clprim.dtypes import NO_ARRAY, AnyDType, require_number
-from clprim.errors import DTypeError, OverlapError, quoted, upload_hint
+from clprim.errors import ComplexError, DTypeError, OverlapError, quoted, upload_hint
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
@@ -78,7 +78,7 @@ def _converting(x: Any, dtype: AnyDType, name: str) -> str:
     if given.kind != "c" or dtype.kind == "c":
         return "y0 = x0;"
     if dtype.kind != "b":
-        raise DTypeError(
+        raise ComplexError(
             f"{name}: {given} to {dtype} loses imaginary parts: take x.real, x.imag or abs(x)"
         )
     return "y0 = x0 != 0;"
@@ -135,7 +135,7 @@ def _binary_operator(
     """Returns what computes a binary operator of two dtypes, and the result's dtype."""
     common = dtypes.promote([a, other]) if dtype is None else dtype
     if common.kind == "c" and name not in _COMPLEX:
-        raise DTypeError(f"{name}: complex numbers have none: {a} and {other}")
+        raise ComplexError(f"{name}: complex numbers have none: {a} and {other}")
     if name in _BITWISE and common.kind not in "biu":
         raise DTypeError(f"{name}: {a} and {other} are not integers")
     if name == "subtract" and common.kind == "b":
@@ -182,7 +182,7 @@ def _comparison_operator(
 ) -> Callable[..., Array]:
     paired = "c" in (a.kind, other.kind)
     if paired and name not in _COMPLEX:
-        raise DTypeError(f"{name}: complex numbers have no order: {a} and {other}")
+        raise ComplexError(f"{name}: complex numbers have no order: {a} and {other}")
     expr = comparison(name, "x0", "x1" if is_array else "w0", a, other, fp64 and not paired)
     return _operator(f"y0 = {expr};", name, _BOOL)
 

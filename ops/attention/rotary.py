@@ -101,7 +101,7 @@ def _run(
     out: Any,
 ) -> Array:
     for label, array in {"x": x, "cos": cos, "sin": sin}.items():
-        check_floating(what, label, array)
+        check_floating(what, label, array, complexes=True)
     half = (*x.shape[:-1], x.shape[-1] // 2) if x.ndim else ()
     fits = x.ndim > 1 and x.shape[-1] % 2 == 0
     if positions is not None and fits:

@@ -33,6 +33,7 @@ from clprim.ops.conv.settings import Settings
 from clprim.ops.conv.volumes import Operands, convolve_volumes, spread, volumes
 from clprim.ops.product.arguments import check_operands
 from clprim.ops.registry import operator
+from clprim.ops.shared.checks import check_real
 from clprim.ops.shared.epilogue import split_arguments
 from clprim.ops.shared.ranks import Convolved, Shuffled, of_rank, rank_of
 from clprim.ops.shared.window import Numbers, Padding, axes, numbers, sides, transposed_axes
@@ -78,6 +79,7 @@ def pack_weight(w: Any, *, groups: int = 1, memory_format: str | None = None) ->
             "'channels_last'"
         )
     check_operands("pack_weight", current_device(), w=w)
+    check_real("pack_weight", w)
     check_groups("pack_weight", groups)
     if not w.ndim or w.shape[0] % groups:
         raise ShapeError(f"pack_weight: w of shape {w.shape} has not {groups} groups of outputs")

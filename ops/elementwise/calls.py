@@ -11,11 +11,10 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.arrays.expressions import TRUTHS, renamed
 from clprim.dtypes import AnyDType, adapted, promote, scalar_dtype
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import ShapeError
 from clprim.ops.elementwise.row import SAME, Row, gradient, gradient_of_result
 from clprim.ops.shared.checks import (
     check_floating,
-    check_real,
     dtype_of,
     is_array,
     number,
@@ -57,14 +56,6 @@ def _operator_of_two(row: Row, a: bool, b: bool, dtype: AnyDType) -> Pointwise:
 
 def of_two(row: Row, a: Any, b: Any, out: Any) -> Array:
     """Computes a row of two operands, of which one may be a number."""
-    try:
-        return _of_two(row, a, b, out)
-    except DTypeError:
-        check_real(row.name, a, b)
-        raise
-
-
-def _of_two(row: Row, a: Any, b: Any, out: Any) -> Array:
     name = row.name
     if row.commutes:
         if not is_array(a):

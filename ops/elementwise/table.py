@@ -486,7 +486,8 @@ SEVERAL = (
 Raises:
     DTypeError: All are integers, whose quotients PyTorch refuses here too.
 """),
-    Row("lerp", floats=_LERP.format("w0", "fabs"), integers=SAME, shown=False),
+    Row("lerp", floats=_LERP.format("w0", "fabs"), integers=SAME, shown=False,
+        complexes=_LERP.format("w0", "abs")),
     Row("lerp.by_array", floats=_LERP.format("x2", "fabs"), complexes=_LERP.format("x2", "abs"),
         operands="x0, x1, x2", shown=False,
         torch="lerp.Scalar lerp.Tensor"),

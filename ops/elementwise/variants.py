@@ -161,7 +161,7 @@ logit_backward = vjp(logit, "x", ": 0 outside of ``eps`` and ``1 - eps``, or NaN
 
 
 _BFLOAT16 = 3.3895313892515355e38
-_FINITE = "y0 = x0 != x0 ? w0 : x0 == INFINITY ? w1 : x0 == -INFINITY ? w2 : x0;"
+_FINITE = "{0} != {0} ? w0 : {0} == INFINITY ? w1 : {0} == -INFINITY ? w2 : {0}"
 
 
 @operator(
@@ -177,6 +177,8 @@ def nan_to_num(
 ) -> Array:
     """Returns x with numbers in place of NaN and of infinities; integers stay as they are.
 
+    Of complex numbers it looks at each part by itself.
+
     Args:
         nan: What stands for NaN.
         posinf: What stands for ∞: the greatest number of x's dtype by default.
@@ -187,8 +189,11 @@ def nan_to_num(
     dtype = dtype_of(what, "x", x)
     if dtype.kind in "biu":
         return kernel("y0 = x0;", what, dtype)(x, out=out)
-    most = _BFLOAT16 if dtype.kind != "f" else float(np.finfo(dtype).max)
-    return kernel(_FINITE, what, dtype)(
+    most = _BFLOAT16 if dtype.kind not in "fc" else float(np.finfo(dtype).max)
+    text = _FINITE.format("x0")
+    if dtype.kind == "c":
+        text = f"complex({_FINITE.format('real(x0)')}, {_FINITE.format('imag(x0)')})"
+    return kernel(f"y0 = {text};", what, dtype)(
         x,
         real(what, "nan", 0.0 if nan is None else nan),
         most if posinf is None else real(what, "posinf", posinf),

@@ -27,8 +27,13 @@ from clprim.ops.shared.sums import SUM
 # Backward operators that only move, pick or scale, and what they are the backward operators of: the
 # gradient of each is the other one.
 _LINEAR = "avg_pool1d avg_pool2d avg_pool3d pad gather index_select take index take_along_dim"
-# Others that do so, whose rules hold of complex numbers as they stand.
-_MOVING = "cumsum index_put scatter scatter_add index_add index_copy index_fill roll embedding"
+# Others whose rules hold of complex numbers.
+_COMPLEX = """
+    cumsum cumprod cross embedding fold unfold affine_grid roll
+    index_put scatter scatter_add index_add index_copy index_fill
+    adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d
+    max_unpool1d max_unpool2d max_unpool3d
+"""
 # Operators that are made of others where gradients of gradients are asked for.
 _COMPOSED = (
     "layer_norm group_norm rms_norm instance_norm cumprod logcumsumexp "
@@ -89,8 +94,8 @@ def _rules(namespace: Mapping[str, Any]) -> dict[str, Rule]:
         known=True,
         when=lambda given: not given["dropout_p"] and given["length"] is None,
     )
-    for name in (*_LINEAR.split(), *_MOVING.split()):
-        found[name] = replace(found[name], linear=True)
+    for name in (*_LINEAR.split(), *_COMPLEX.split()):
+        found[name] = replace(found[name], complexes=True)
     for name in _COMPOSED.split():
         found[name] = replace(found[name], twice=getattr(composed, name))
     return found

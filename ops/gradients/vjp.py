@@ -57,7 +57,7 @@ def vjp(
         for n in names:
             if given.get(n) is None:
                 continue
-            check_floating(what, n, given[n])
+            check_floating(what, n, given[n], complexes=True)
             # Each element of a broadcast argument has a gradient of its own.
             if is_array(given[n]) and overlaps_itself(operand_of(given[n])):
                 given[n] = given[n].copy()
@@ -68,7 +68,7 @@ def vjp(
                 raise type(error)(what + str(error).removeprefix(name)) from None
         arrays = {n: given[n] for n in names if given.get(n) is not None}
         check_shape(what, "grad", given["grad"], value.shape)
-        check_floating(what, "grad", given["grad"])
+        check_floating(what, "grad", given["grad"], complexes=True)
         wanted = [*arrays.values()]
         operands = [trace.operand(array) for array in wanted if array.size]
         walk = Walk(what, device, trace, start, spans, operands)

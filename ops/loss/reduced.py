@@ -13,7 +13,7 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, promote
 from clprim.errors import DefinitionError, quoted
-from clprim.ops.shared.checks import check_floating, dtype_of
+from clprim.ops.shared.checks import check_floating, check_real, dtype_of
 from clprim.ops.shared.sums import added
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Reduction
@@ -75,6 +75,7 @@ class Loss:
             else dtype_of(self._name, "target", a)
             for n, a in enumerate(arrays)
         ]
+        check_real(self._name, *arrays)
         return promote([d for d in found if d.kind not in "biu"])
 
 

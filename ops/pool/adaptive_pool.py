@@ -65,7 +65,7 @@ def _avg(
         array([[[4.5, 6.5]]], dtype=float32)
     """
     ndim = rank_of(what)
-    dtype = check_floating(what, "x", x)
+    dtype = check_floating(what, "x", x, complexes=True)
     lead, outputs = _sizes(what, x, ndim, output_size)
     shape = (*x.shape[:lead], *outputs)
     if set(outputs) == {1}:
@@ -235,8 +235,8 @@ def _avg_backward(what: str, grad: Any, x: Any) -> Array:
         ShapeError, DTypeError: With what was given and what was expected.
     """
     ndim = rank_of(what)
-    check_floating(what, "x", x)
-    dtype = check_floating(what, "grad", grad)
+    check_floating(what, "x", x, complexes=True)
+    dtype = check_floating(what, "grad", grad, complexes=True)
     lead, _ = _sizes(what, x, ndim, grad.shape[-ndim:])
     check_shape(what, "grad", grad, (*x.shape[:lead], *grad.shape[-ndim:]))
     window = places(lead + ndim, {lead + d: f"o{d}" for d in range(ndim)})

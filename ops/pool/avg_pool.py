@@ -66,7 +66,7 @@ def mean_pool(
         >>> ops.avg_pool2d(x, 2).get()
         array([[[2.5, 4.5]]], dtype=float32)
     """
-    dtype = check_floating(what, "x", x)
+    dtype = check_floating(what, "x", x, complexes=True)
     how = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     w, divisor = _means(what, x, *how, dilation)
     body = f"""
@@ -149,8 +149,8 @@ def _avg_pool_backward(what: str, grad: Any, x: Any, *how: Any, **named: Any) ->
     Raises:
         ShapeError, DTypeError: As `avg_pool2d`, and of a grad of another shape.
     """
-    check_floating(what, "x", x)
-    dtype = check_floating(what, "grad", grad)
+    check_floating(what, "x", x, complexes=True)
+    dtype = check_floating(what, "grad", grad, complexes=True)
     w, divisor = _means(what, x, *how, **named)
     check_shape(what, "grad", grad, (*x.shape[: w.lead], *w.outputs))
     begins = [f"int begin{d} = o{d} * stride{d} - before{d};" for d in w.axes]

@@ -260,7 +260,7 @@ def _chosen_backward(what: str, grad: Any, x: Any, indices: Any) -> Array:
     Raises:
         ShapeError, DTypeError: With what was given and what was expected.
     """
-    check_floating(what, "grad", grad)
+    check_floating(what, "grad", grad, complexes=True)
     lead = lead_of(what, x, rank_of(what))
     if grad.ndim != x.ndim:
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {x.ndim} dimensions")

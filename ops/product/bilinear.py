@@ -12,7 +12,7 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.ops.product.arguments import check_operands, product_dtypes
 from clprim.ops.product.matmul import linear, linear_backward, matmul
 from clprim.ops.registry import operator
-from clprim.ops.shared.checks import check_mask, check_shape
+from clprim.ops.shared.checks import check_mask, check_real, check_shape
 from clprim.ops.shared.strings import kernel
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import current_device
@@ -90,6 +90,7 @@ def bilinear_backward(
     what = "bilinear_backward"
     lead, outputs = _check(what, x1, x2, w)
     check_operands(what, current_device(), grad=grad)
+    check_real(what, grad, x1, x2, w)
     check_shape(what, "grad", grad, (*lead, outputs))
     first, second, weight, bias = check_mask(what, output_mask, ("x1", "x2", "w", "bias"))
     rows = _dense(grad, (math.prod(lead), outputs))

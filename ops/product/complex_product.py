@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
+from clprim.call.packed import matrix_of
 from clprim.dtypes import AnyDType, complex_dtype, promote, real_dtype
 from clprim.errors import DTypeError
 from clprim.ops.shared.checks import dtype_of, is_array, number
@@ -42,6 +43,7 @@ def complex_product(
         out: As of `matmul`.
         beta: As of `matmul`.
     """
+    b = matrix_of(b)
     given = [dtype_of("matmul", label, x) for label, x in (("a", a), ("b", b))]
     beta = number("matmul", "beta", beta)
     if beta and out is None:

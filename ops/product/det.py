@@ -33,7 +33,7 @@ def det(x: Any) -> Array:
         6.0
     """
     what = "det"
-    dtype = check_floating(what, "x", x)
+    dtype = check_floating(what, "x", x, complexes=True)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{what}: expected square matrices, got shape {x.shape}")
     wide = value_dtype(dtype, [dtype])

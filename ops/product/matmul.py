@@ -12,7 +12,7 @@ from clprim.arrays.array import Array, view_of
 from clprim.call.forms import register_form
 from clprim.call.packed import matrix_of
 from clprim.call.primitive import Request, Target
-from clprim.errors import DTypeError, ShapeError, quoted
+from clprim.errors import ComplexError, ShapeError, quoted
 from clprim.ops.product.arguments import (
     check_bias,
     check_operands,
@@ -25,7 +25,7 @@ from clprim.ops.product.coded import coded_product
 from clprim.ops.product.complex_product import complex_product, is_complex
 from clprim.ops.product.lowering import expand, products, shapes, squeeze
 from clprim.ops.registry import operator
-from clprim.ops.shared.checks import check_mask, dtype_of, is_array
+from clprim.ops.shared.checks import check_mask, conjugate, dtype_of, is_array
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.ops.shared.sums import SUM
 from clprim.plan.epilogue import Read
@@ -106,7 +106,7 @@ def matmul(
         return _quantised("matmul", a, b, bias, epilogue, epilogue_args, out, beta, algorithm)
     if is_complex(a) or is_complex(b):
         if epilogue is not None:
-            raise DTypeError("matmul: complex numbers take no epilogue: call it on the result")
+            raise ComplexError("matmul: complex numbers take no epilogue: call it on the result")
         real = partial(
             matmul, transpose_a=transpose_a, transpose_b=transpose_b, algorithm=algorithm
         )
@@ -301,8 +301,10 @@ def linear_backward(
             inputs = (grad, x, w)
             check_result(what, result, device, shape, dtype, inputs=inputs, extras=(), beta=beta)
     rows, columns = (_flat(grad), _flat(x)) if mask[1] else (grad, x)
-    dx = matmul(grad, w, out=out[0], beta=beta) if mask[0] else None
-    dw = matmul(rows, columns, transpose_a=True, out=out[1], beta=beta) if mask[1] else None
+    dx = matmul(grad, conjugate(w), out=out[0], beta=beta) if mask[0] else None
+    dw = None
+    if mask[1]:
+        dw = matmul(rows, conjugate(columns), transpose_a=True, out=out[1], beta=beta)
     axes = tuple(range(grad.ndim - 1))
     db = SUM(grad, axis=axes, out=out[2], beta=beta) if mask[2] else None
     return dx, dw, db

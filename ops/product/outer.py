@@ -9,7 +9,7 @@ from clprim.dtypes import promote
 from clprim.errors import ShapeError
 from clprim.ops.gradients.vjp import vjp
 from clprim.ops.registry import operator
-from clprim.ops.shared.checks import dtype_of
+from clprim.ops.shared.checks import conjugate, dtype_of
 from clprim.ops.shared.dims import one_dim
 from clprim.ops.shared.strings import kernel, places
 from clprim.ops.shared.sums import SUM
@@ -72,7 +72,8 @@ def cross_backward(
     """
     dtype_of("cross_backward", "grad", grad)
     at = one_dim("cross_backward", grad.ndim, dim, axis, -1) - grad.ndim
-    return _summed(cross(y, grad, at), x), _summed(cross(grad, x, at), y)
+    dx, dy = cross(conjugate(y), grad, at), cross(grad, conjugate(x), at)
+    return _summed(dx, x), _summed(dy, y)
 
 
 def _summed(grad: Array, like: Any) -> Array:

@@ -45,7 +45,7 @@ def dropout(
         >>> bool((ops.dropout_backward(cp.full((6,), 1, np.float32), state).get() == y.get()).all())
         True
     """
-    kept = 1 - probability("dropout", "x", x, p)
+    kept = 1 - probability("dropout", "x", x, p, complexes=True)
     if not training or kept == 1:
         return (x, None) if return_state else x
     state = get_state()
@@ -59,7 +59,7 @@ def dropout_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
     Args:
         state: What `dropout` returned beside it; None where it did nothing.
     """
-    kept = 1 - probability("dropout_backward", "grad", grad, p)
+    kept = 1 - probability("dropout_backward", "grad", grad, p, complexes=True)
     if state is None or kept == 1:
         return grad
     with at(state):
@@ -83,7 +83,7 @@ def _channels(
         return_state: Whether to return what `dropout2d_backward` needs as well.
     """
     ndim = rank_of(what)
-    kept = 1 - probability(what, "x", x, p)
+    kept = 1 - probability(what, "x", x, p, complexes=True)
     first = _first(what, x, ndim)
     if not training or kept == 1:
         return (x, None) if return_state else x
@@ -95,7 +95,7 @@ def _channels(
 def _channels_back(what: str, grad: Any, state: State | None, p: float = 0.5) -> Array:
     """Returns the gradient of `dropout2d`; see `dropout_backward`."""
     ndim = rank_of(what)
-    kept = 1 - probability(what, "grad", grad, p)
+    kept = 1 - probability(what, "grad", grad, p, complexes=True)
     first = _first(what, grad, ndim)
     found: Array = grad
     if state is not None and kept < 1:
@@ -137,9 +137,9 @@ def _run(x: Any, kept: float) -> Array:
     return _dropout(x, 1 - kept, 1 / kept if kept else 0.0)
 
 
-def probability(what: str, label: str, x: Any, p: Any) -> float:
+def probability(what: str, label: str, x: Any, p: Any, *, complexes: bool = False) -> float:
     """Returns the probability that an element of floating numbers is dropped."""
-    check_floating(what, label, x)
+    check_floating(what, label, x, complexes=complexes)
     found = real(what, "p", p)
     if not 0 <= found <= 1:
         raise ShapeError(f"{what}: p={p} is no probability: expected 0 to 1")

@@ -10,7 +10,7 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, value_dtype
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import ComplexError, ShapeError
 from clprim.ops.registry import operator
 from clprim.ops.shared.checks import Axis, Operator, dtype_of
 from clprim.ops.shared.dims import along
@@ -171,7 +171,7 @@ def argmin(
 def _require_elements(what: str, x: Any, axis: Axis) -> None:
     """Refuses extrema of nothing, which have no value to start from, and of what has no order."""
     if dtype_of(what, "x", x).kind == "c":
-        raise DTypeError(f"{what}: complex numbers have no order: {x.dtype}")
+        raise ComplexError(f"{what}: complex numbers have no order: {x.dtype}")
     if getattr(x, "size", 1):
         return
     axes = reduced_axes(what, axis, len(x.shape))

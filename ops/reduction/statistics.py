@@ -7,14 +7,22 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.arrays.creation import full
 from clprim.call.arguments import as_results
-from clprim.dtypes import AnyDType, value_dtype
+from clprim.dtypes import AnyDType, real_dtype, value_dtype
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.product.matmul import matmul
 from clprim.ops.reduction.extrema import amax, amin
 from clprim.ops.reduction.reduce import mean, spread_and_mean, sum
 from clprim.ops.registry import operator
 from clprim.ops.shape.turn import diagonal
-from clprim.ops.shared.checks import Axis, Operator, check_floating, check_shape, dtype_of, real
+from clprim.ops.shared.checks import (
+    Axis,
+    Operator,
+    check_floating,
+    check_shape,
+    conjugate,
+    dtype_of,
+    real,
+)
 from clprim.ops.shared.dims import along, along_named
 from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import products
@@ -152,7 +160,7 @@ def cov(
     Returns:
         (V, V), or for one variable an array of no dimensions.
     """
-    dtype = check_floating("cov", "x", x)
+    dtype = check_floating("cov", "x", x, complexes=True)
     product, count = _covariances("cov", x, correction, fweights, aweights)
     return kernel(_DIVIDED, "cov", dtype)(product, count, out=out)
 
@@ -182,13 +190,13 @@ def _covariances(
         lost = 1 if aweights is None else sum(each * weights[-1]) / total
         sums = products(wide)(rows, each, axis=1, keepdims=True)
         centred = kernel("y0 = x0 - x1 / x2;", what, wide)(rows, sums, total)
-        product = matmul(centred, centred * each, transpose_b=True)
+        product = matmul(centred, conjugate(centred) * each, transpose_b=True)
         count = total - lost * correction
     else:
         average = mean(rows, 1, keepdims=True, dtype=wide)
         centred = kernel("y0 = x0 - x1;", what, wide)(rows, average)
-        product = matmul(centred, centred, transpose_b=True)
-        count = full((), rows.shape[1] - correction, wide)
+        product = matmul(centred, conjugate(centred), transpose_b=True)
+        count = full((), rows.shape[1] - correction, real_dtype(wide))
     return product.reshape(() if rows.shape[0] == 1 else product.shape), count
 
 
@@ -204,11 +212,17 @@ def _weights(what: str, label: str, array: Any, kinds: str, rows: Array, dtype: 
 @operator()
 def corrcoef(x: Any, *, out: Any = None) -> Array:
     """Returns the coefficients of correlation of rows; see `cov`."""
-    dtype = check_floating("corrcoef", "x", x)
+    dtype = check_floating("corrcoef", "x", x, complexes=True)
     found, count = _covariances("corrcoef", x, 1, None, None)
     found = kernel(_DIVIDED, "corrcoef", found.dtype)(found, count)
     if not found.ndim:
         return kernel("y0 = x0 / x0;", "corrcoef", dtype)(found, out=out)
-    text = "typeof_y0 c = x0 / (sqrt(x1) * sqrt(x2)); y0 = c > 1 ? 1 : c < -1 ? -1 : c;"
-    squares = diagonal(found)
+    text = f"typeof_y0 c = x0 / (sqrt(x1) * sqrt(x2)); y0 = {_WITHIN.format('c')};"
+    if dtype.kind == "c":  # parts by themselves, as NumPy does
+        within = f"complex({_WITHIN.format('real(c)')}, {_WITHIN.format('imag(c)')})"
+        text = f"typeof_y0 c = x0 / (sqrt(x1) * sqrt(x2)); y0 = {within};"
+    squares = diagonal(found).real
     return kernel(text, "corrcoef", dtype)(found, squares[:, None], squares, out=out)
+
+
+_WITHIN = "{0} > 1 ? 1 : {0} < -1 ? -1 : {0}"

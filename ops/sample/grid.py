@@ -74,7 +74,7 @@ def check_grid(what: str, x: Any, grid: Any, mode: Any, padding_mode: Any) -> tu
     Raises:
         ShapeError, DefinitionError, DTypeError: As `grid_sample`.
     """
-    dtype = check_floating(what, "x", x)
+    dtype = check_floating(what, "x", x, complexes=True)
     check_floating(what, "grid", grid)
     ndim = x.ndim - 2
     if ndim not in (2, 3) or min(x.shape[2:]) < 1:
@@ -248,7 +248,7 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
         DTypeError: No device array, or one of integers.
     """
     what = "affine_grid"
-    dtype = check_floating(what, "theta", theta)
+    dtype = check_floating(what, "theta", theta, complexes=True)
     ndim, sizes = _grid_sizes(what, size)
     if theta.shape != (sizes[0], ndim, ndim + 1):
         raise ShapeError(
@@ -273,7 +273,7 @@ def affine_grid_backward(
         ShapeError, DTypeError: With what was given and what was expected.
     """
     what = "affine_grid_backward"
-    check_floating(what, "grad", grad)
+    check_floating(what, "grad", grad, complexes=True)
     ndim, sizes = _grid_sizes(what, size)
     check_shape(what, "grad", grad, (*sizes, ndim))
     wide = view_of(grad, (*grad.shape, ndim + 1), (*grad.strides, 0), grad.offset)

@@ -42,7 +42,7 @@ def grid_sample_backward(
     """
     what = "grid_sample_backward"
     dtype, ndim = check_grid(what, x, grid, mode, padding_mode)
-    check_floating(what, "grad", grad)
+    check_floating(what, "grad", grad, complexes=True)
     check_shape(what, "grad", grad, (*x.shape[:2], *grid.shape[1:-1]))
     corners = bool(align_corners)
     found = positions(ndim, mode, padding_mode, corners, 1, slopes=mode != "nearest")

@@ -11,7 +11,7 @@ from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, as_dtype, value_dtype
 from clprim.ops.index.gather import check_index
 from clprim.ops.registry import operator
-from clprim.ops.shared.checks import check_floating, check_shape, dtype_of
+from clprim.ops.shared.checks import check_floating, check_shape, conjugate, dtype_of
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.exponentials import exponentials
 from clprim.primitives.scan import Scan
@@ -122,10 +122,10 @@ def cumprod_backward(
         output: The result; not needed.
     """
     at = one_axis("cumprod_backward", input, dim, axis)
-    dtype = check_floating("cumprod_backward", "input", input)
+    dtype = check_floating("cumprod_backward", "input", input, complexes=True)
     check_shape("cumprod_backward", "grad", grad, input.shape)
     before = cumprod(input, at, exclusive=True, dtype=value_dtype(dtype, [dtype]))
-    scan = _product_gradient(dtype)
+    scan, input, before = _product_gradient(dtype), conjugate(input), conjugate(before)
     return scan(grad, input, before, axis=at, exclusive=True, reverse=True)
 
 
@@ -221,7 +221,7 @@ def cummax_backward(
         indices: As `cummax` returned them.
     """
     at = one_axis("cummax_backward", input, dim, axis)
-    dtype = check_floating("cummax_backward", "grad", grad)
+    dtype = check_floating("cummax_backward", "grad", grad, complexes=True)
     check_shape("cummax_backward", "grad", grad, input.shape)
     check_index("cummax_backward", "indices", indices)
     check_shape("cummax_backward", "indices", indices, input.shape)

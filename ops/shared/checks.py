@@ -9,8 +9,9 @@ import numpy as np
 import pyopencl.array as cl_array
 
 from clprim.arrays.array import Array
+from clprim.arrays.validation import complex_ones
 from clprim.dtypes import AnyDType, is_real
-from clprim.errors import DTypeError, ShapeError, quoted, upload_hint
+from clprim.errors import ComplexError, DTypeError, ShapeError, quoted, upload_hint
 from clprim.plan.strides import Operand
 
 Axis = int | Sequence[int] | None
@@ -65,9 +66,14 @@ def operand(what: str, value: Any) -> Any:
 
 def check_real(what: str, *operands: Any) -> None:
     """Refuses complex numbers, and arrays of them."""
-    for value in operands:
-        if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
-            raise DTypeError(f"{what} of complex numbers: expected real ones")
+    found = next(complex_ones({"operands": operands}), None)
+    if found is not None:
+        raise ComplexError(f"{what}: expected real numbers, got {found[1]}")
+
+
+def conjugate(x: Any) -> Any:
+    """Returns the conjugates of complex numbers, and an array of real ones as it is."""
+    return x.conj() if x.dtype.kind == "c" else x
 
 
 def check_mask(what: str, mask: Any, names: Sequence[str]) -> tuple[bool, ...]:
@@ -104,11 +110,13 @@ def check_dtype(what: str, label: str, array: Any, dtype: AnyDType, of: str = "i
         raise DTypeError(f"{what}: {label} is {found}, {of} {dtype}")
 
 
-def check_floating(what: str, label: str, array: Any) -> AnyDType:
-    """Returns the dtype of a device array of floating numbers."""
+def check_floating(what: str, label: str, array: Any, *, complexes: bool = False) -> AnyDType:
+    """Returns the dtype of a device array of floating numbers, or of complex ones as well."""
     dtype: AnyDType = dtype_of(what, label, array)
     if dtype.kind in "biu":
         raise DTypeError(f"{what}: {label} is {dtype}, expected a floating dtype")
+    if dtype.kind == "c" and not complexes:
+        raise ComplexError(f"{what}: {label} is {dtype}, expected real numbers")
     return dtype
 
 

@@ -16,8 +16,7 @@ def numbers(shape, seed=0):
 @pytest.mark.parametrize("name", "sort argsort median".split())
 def test_what_needs_an_order_says_so(device, name):
     z = cp.asarray(np.complex64([[1 + 2j, 3], [0, 1j]]))
-    said = "sort" if name == "argsort" else name
-    with pytest.raises(cp.DTypeError, match=f"^{said} of complex numbers: expected real ones$"):
+    with pytest.raises(cp.DTypeError, match=f"^{name}: expected real numbers.*, got complex64"):
         getattr(ops, name)(z)
 
 
@@ -26,7 +25,9 @@ def test_what_needs_an_order_says_so(device, name):
 def test_what_is_of_two_real_numbers_says_so(device, name):
     z, r = cp.asarray(np.complex64([1 + 2j, 3])), cp.asarray(np.float32([1, 2]))
     for a, b in ((z, z), (r, z), (z, 1.0)):
-        with pytest.raises(cp.DTypeError, match=f"^{name} of complex numbers: expected real ones$"):
+        label = "a" if a is z else "b"
+        told = f"^{name}: expected real numbers for {label}, got complex64"
+        with pytest.raises(cp.DTypeError, match=told):
             getattr(ops, name)(a, b)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 from clprim.language.complex_numbers import is_imaginary
 from clprim.language.gradient import ctypes
@@ -16,7 +16,7 @@ from clprim.language.gradient.arithmetic import COMPARISONS
 from clprim.language.gradient.derive import Derivation, derive, start, terms_of
 from clprim.language.gradient.read import Run
 from clprim.language.gradient.terms import Term
-from clprim.language.gradient.values import Value, Vector
+from clprim.language.gradient.values import ComplexRefusal, Value, Vector
 from clprim.language.names import COMPLEX
 from clprim.language.node import Node, walk
 from clprim.language.preamble import Preamble
@@ -52,8 +52,12 @@ class ComplexRun(Run):
         if isinstance(value, Vector) and len(value.components) == 2:
             return value.components[0], value.components[1]
         if not isinstance(value, Term):
-            self.fail(node, f"{node} is no complex number")
+            self.refuse(node, f"{node} is no complex number")
         return self.cast(value, self.terms.real), self.number(0, self.terms.real)
+
+    def refuse(self, node: Node, problem: str) -> NoReturn:
+        """Refuses a part of the snippet for its complex numbers."""
+        raise ComplexRefusal(problem, node.span, self.part)
 
     def converted(self, value: Value, ctype: str, node: Node) -> Value:
         """See `Arithmetic.converted`; a real number has no imaginary part."""
@@ -79,9 +83,11 @@ class ComplexRun(Run):
         def of(op: str, left: Term, right: Term) -> Term:
             return self.operate(op, left, right, node)
 
-        if op in COMPARISONS:
+        if op in ("==", "!="):
             same = self.algebra.both(of("==", p, r), of("==", q, s))
             return same if op == "==" else self.negation(same)
+        if op in COMPARISONS:
+            self.refuse(node, "complex numbers have no order")
         if op in ("+", "-"):
             return self.pair(of(op, p, r), of(op, q, s))
         if isinstance(b, Term):
@@ -92,7 +98,7 @@ class ComplexRun(Run):
             real = of("-", of("*", p, r), of("*", q, s))
             return self.pair(real, of("+", of("*", p, s), of("*", q, r)))
         if op != "/":
-            self.fail(node, f"complex numbers have no {op!r}")
+            self.refuse(node, f"complex numbers have no {op!r}")
         square = of("+", of("*", r, r), of("*", s, s))
         real = of("+", of("*", p, r), of("*", q, s))
         imaginary = of("-", of("*", q, r), of("*", p, s))
@@ -103,7 +109,7 @@ class ComplexRun(Run):
         paired = any(isinstance(a, Vector) for a in args)
         if function not in _TAKEN or not (paired or function in COMPLEX):
             if paired:
-                self.fail(node, f"{function} takes no complex numbers")
+                self.refuse(node, f"{function} takes no complex numbers")
             return super().builtin(function, args, node)
         if len(args) != (2 if function in ("complex", "pow") else 1):
             self.fail(node, f"{function} takes other arguments than {len(args)}")

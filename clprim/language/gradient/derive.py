@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from clprim.errors import DefinitionError
+from clprim.errors import ComplexError, DefinitionError
 from clprim.language.gradient import ctypes
 from clprim.language.gradient.arithmetic import Macro
 from clprim.language.gradient.derivatives import PREAMBLE, helper
@@ -15,7 +15,7 @@ from clprim.language.gradient.products import shorten_products
 from clprim.language.gradient.read import Run
 from clprim.language.gradient.reverse import Reverse
 from clprim.language.gradient.terms import Term, Terms, needed
-from clprim.language.gradient.values import Refusal, Value
+from clprim.language.gradient.values import ComplexRefusal, Refusal, Value
 from clprim.language.gradient.write import write
 from clprim.language.names import BUILTINS
 from clprim.language.parser import parse_value
@@ -138,7 +138,7 @@ def derive(
     return {f"g{name}": found[leaf] for name, leaf in names.items() if isinstance(leaf, Term)}
 
 
-def refused(refusal: Refusal, snippets: Sequence[Snippet]) -> DefinitionError:
+def refused(refusal: Refusal, snippets: Sequence[Snippet]) -> ComplexError | DefinitionError:
     """Returns a refusal as an error with the snippet's line and a caret."""
     owner = snippets[0].rules.owner
     texts = {s.rules.part: s.text for s in snippets} | {"preamble": snippets[0].preamble.text}
@@ -151,9 +151,10 @@ def refused(refusal: Refusal, snippets: Sequence[Snippet]) -> DefinitionError:
     if pieces:  # the line as it was written, where operands may have other names
         before = "\n".join(text.split("\n")[: pieces[-1].line - 1])
         part, text, start_ = pieces[-1].part, pieces[-1].text, start_ - len(before) - bool(before)
-    return DefinitionError(
-        caret_message(owner, part, text, start_, max(1, len(first)), refusal.problem)
-    )
+    message = caret_message(owner, part, text, start_, max(1, len(first)), refusal.problem)
+    if isinstance(refusal, ComplexRefusal):
+        return ComplexError(message, snippet=text)
+    return DefinitionError(message)
 
 
 def _declared(preamble: Preamble) -> tuple[dict[str, Macro], dict[str, str]]:

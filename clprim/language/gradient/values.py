@@ -20,6 +20,10 @@ class Refusal(Exception):  # noqa: N818 — an answer, not an error
         self.part = part
 
 
+class ComplexRefusal(Refusal):
+    """Such an answer to what complex numbers do not have."""
+
+
 @dataclass(frozen=True)
 class Vector:
     """A value of OpenCL's vector types, component by component."""
