@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.arrays.creation import asarray, zeros
+from clprim.arrays.creation import zeros
 from clprim.errors import DefinitionError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.elementwise.choices import where
@@ -21,6 +21,7 @@ from clprim.ops.linalg.shared import (
     MOST,
     adjoint,
     blocks,
+    eye,
     fitting,
     matrices,
     on_diagonal,
@@ -64,8 +65,7 @@ def reflections(a: Any) -> tuple[Array, Array]:
 
 def _compact(h: Any, tau: Any) -> tuple[Any, Any]:
     """Returns V, and T by T⁻¹ = 1/τ + U, with the upper triangle U of Vᴴ V; τ may be 0."""
-    eye = asarray(np.eye(*h.shape[-2:], dtype=h.dtype))
-    v = tril(h, -1) + eye
+    v = tril(h, -1) + eye(*h.shape[-2:], h.dtype)
     inner = triu(matmul(adjoint(v), v), 1) * tau[..., None, :]
     inverse = substituted(inner, identity(inner), upper=True, unit=True)
     return v, tau[..., :, None] * inverse
@@ -75,8 +75,7 @@ def _compact(h: Any, tau: Any) -> tuple[Any, Any]:
 def reflected(h: Any, tau: Any, k: int) -> Array:
     """Returns the first k columns of the product of reflections, as LAPACK's orgqr."""
     m, count = h.shape[-2], tau.shape[-1]
-    eye = asarray(np.eye(m, k, dtype=h.dtype))
-    q: Array = repeated(eye, h.shape[:-2]).copy()
+    q: Array = repeated(eye(m, k, h.dtype), h.shape[:-2]).copy()
     for at in reversed(range(0, count, _WIDTH)):
         stop = min(at + _WIDTH, count)
         v, t = _compact(h[..., at:, at:stop], tau[..., at:stop])
@@ -132,8 +131,8 @@ def qr(A: Any, mode: str = "reduced") -> tuple[Array, Array]:
     k = m if mode == "complete" else min(m, n)
     none = zeros((0,), dtype)
     if not A.size:
-        eye = repeated(asarray(np.eye(m, k, dtype=dtype)), lead)
-        return none if mode == "r" else eye.copy(), zeros((*lead, k, n), dtype)
+        same = repeated(eye(m, k, dtype), lead)
+        return none if mode == "r" else same.copy(), zeros((*lead, k, n), dtype)
     if fitting("qr", A, k):
         names = ("r",) if mode == "r" else ("q", "r")
         found = decompose(Options("qr", names, k), A)

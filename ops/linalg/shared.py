@@ -15,6 +15,7 @@ from clprim.dtypes import promote
 from clprim.errors import DTypeError, ShapeError, SingularError
 from clprim.graph.spans import Rule, differentiable
 from clprim.ops.shared.checks import dtype_of
+from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import SUM
 from clprim.plan.decomposition.problem import LARGEST, fits
 from clprim.plan.strides import broadcast_shapes, broadcast_strides
@@ -75,9 +76,14 @@ def adjoint(x: Any) -> Any:
     return x.mT.conj() if x.dtype.kind == "c" else x.mT
 
 
+def eye(m: int, n: int, dtype: Any) -> Any:
+    """Returns a matrix of zeros with ones on its diagonal."""
+    return kernel("y0 = coord(0) == coord(1);", "identity", dtype)(shape=(m, n))
+
+
 def on_diagonal(x: Any) -> Any:
     """Returns which places of square matrices lie on the diagonal."""
-    return asarray(np.eye(x.shape[-1], dtype=bool))
+    return eye(*x.shape[-2:], np.bool_)
 
 
 def fitting(kind: str, a: Any, k: int = 0) -> bool:
@@ -95,6 +101,12 @@ def blocks(kind: str, a: Any, widest: int) -> int:
     while widest > 1 and not fits(kind, a.shape[-2], widest, 0, a.dtype.itemsize, traits):
         widest //= 2
     return widest
+
+
+def by_blocks(a: Any) -> bool:
+    """Whether blocks take a spectrum: LAPACK is faster where memory is shared, and in no trace."""
+    apart = active.now is not None or not current_device().traits.is_cpu
+    return apart and max(a.shape[-2:]) <= MOST
 
 
 def on_host(what: str, compute: Callable[..., Any], *arrays: Any) -> Any:

@@ -1,7 +1,7 @@
 """Spectral decompositions, by Jacobi's rotations.
 
-Matrices of up to 64 rows are decomposed by kernels. Larger ones go to NumPy on the host, but for
-tall ones, whose triangle is decomposed.
+Matrices of up to 64 rows are decomposed by kernels, of tall ones the triangle; others of up to 1024
+by blocks, where that beats NumPy on the host.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.arrays.creation import asarray, zeros
+from clprim.arrays.creation import zeros
 from clprim.dtypes import real_dtype
 from clprim.errors import DefinitionError, quoted
 from clprim.ops.elementwise.choices import where
+from clprim.ops.linalg.blocks import singular, spectrum
 from clprim.ops.linalg.orthogonal import qr
 from clprim.ops.linalg.shared import (
     adjoint,
+    by_blocks,
     checked,
+    eye,
     fitting,
     matrices,
     on_diagonal,
@@ -29,6 +32,7 @@ from clprim.ops.linalg.shared import (
 )
 from clprim.ops.product.matmul import matmul
 from clprim.ops.shape.join import cat
+from clprim.ops.shape.turn import tril, triu
 from clprim.primitives.decomposition import Options, decompose
 
 # --- symmetric and Hermitian matrices ------------------------------------------------------------
@@ -69,6 +73,11 @@ def _rotated(A: Any, UPLO: str, names: tuple[str, ...]) -> tuple[Any, ...]:
         if vectors and upper and dtype.kind == "c":
             rest[0] = rest[0].conj()
         return w, *rest
+    if by_blocks(A):
+        half = triu(A, 1) if upper else tril(A, -1)
+        real = where(on_diagonal(A), A.real if dtype.kind == "c" else A, 0).astype(dtype)
+        w, v, info = spectrum(half + adjoint(half) + real)
+        return (w, v, info) if vectors else (w, info)
     side: Any = UPLO.upper()
     if vectors:
         found = on_host(what, lambda a: tuple(np.linalg.eigh(a, side)), A)
@@ -157,7 +166,7 @@ def svd_ex(A: Any, full_matrices: bool = True) -> tuple[Array, Array, Array, Arr
         return u.mT, s, v.mT, info
     if not A.size:
         k = m if full_matrices else n
-        u, vh = (repeated(asarray(np.eye(*size, dtype=dtype)), lead) for size in ((m, k), (n, n)))
+        u, vh = (repeated(eye(*size, dtype), lead) for size in ((m, k), (n, n)))
         return u.copy(), zeros((*lead, n), real_dtype(dtype)), vh.copy(), zero_info(A)
     if fitting("svd", A) and not (full_matrices and m > n):
         names = ("u", "s", "v", "info")
@@ -167,6 +176,8 @@ def svd_ex(A: Any, full_matrices: bool = True) -> tuple[Array, Array, Array, Arr
         u, s, vh, info = svd_ex(r[..., :n, :], full_matrices=False)
         u = matmul(q[..., :n], u)
         return cat([u, q[..., n:]], -1) if m > n and full_matrices else u, s, vh, info
+    if by_blocks(A):
+        return singular(A, full_matrices)
     found = on_host(what, lambda a: tuple(np.linalg.svd(a, full_matrices)), A)
     return *found, zero_info(A)
 
@@ -214,5 +225,7 @@ def svdvals_ex(A: Any) -> tuple[Array, Array]:
     a = A if m >= n else A.mT
     if fitting("svd", a):
         return decompose(Options("svd", ("s", "info")), a)  # type: ignore[return-value]
+    if by_blocks(a):
+        return singular(a, full=False)[1::2]  # type: ignore[return-value]
     found = on_host("linalg.svdvals", lambda a: np.linalg.svd(a, compute_uv=False), A)
     return found, zero_info(A)

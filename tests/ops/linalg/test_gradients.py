@@ -55,6 +55,9 @@ CASES = {
     },
     "inv of large": (lambda xp, a: xp.inv(a), drawn(70, 70) + 70 * np.eye(70)),
 }
+LARGE = drawn(66, 66)
+CASES["eigh of large"] = (lambda xp, a: squares(xp.eigh(a)), LARGE + LARGE.T)
+CASES["svd of large"] = (lambda xp, a: squares(xp.svd(a, full_matrices=False)), LARGE)
 for upper, left, unit in itertools.product((False, True), repeat=3):
     how = {"upper": upper, "left": left, "unitriangular": unit}
     given = B if left else B.swapaxes(-1, -2).copy()
