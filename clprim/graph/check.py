@@ -22,6 +22,7 @@ from clprim.graph.steps import enqueue, steps_of
 from clprim.graph.store import copied
 from clprim.graph.text import call_text
 from clprim.plan.strides import Operand
+from clprim.primitives.fourier import Fourier
 from clprim.primitives.product import ContractionPrimitive
 from clprim.runtime import randomness
 from clprim.runtime.device import Device
@@ -57,8 +58,14 @@ def allowed(before: Graph, after: Graph, declared: Units) -> Units:
 
 
 def _strategies(graph: Graph) -> list[str]:
-    nodes = [n for n in graph.nodes if isinstance(n.primitive, ContractionPrimitive)]
-    return sorted(f"{n.primitive.kind} {n.plan.choice}" for n in nodes)
+    nodes = [n for n in graph.nodes if isinstance(n.primitive, ContractionPrimitive | Fourier)]
+    return sorted(f"{n.primitive.kind} {n.plan.choice} {_strings(n)}" for n in nodes)
+
+
+def _strings(node: Node) -> int:
+    """How many strings a transform runs, within which compilers round once for two operations."""
+    names = ("load", "store") if isinstance(node.primitive, Fourier) else ()
+    return sum(bool(getattr(node.options, name)) for name in names)
 
 
 def check(name: str, before: Graph, after: Graph, device: Device, declared: Units) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray
+from clprim.call.arguments import check_aliases
 from clprim.call.forms import register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target, planned_by, run
 from clprim.dtypes import complex_dtype, real_dtype, require_supported
@@ -78,10 +79,12 @@ class Fourier(Primitive):
             shape[-1] = 1 if options.real else 2
         dtype = parts if options.real or options.pairs else complex_dtype(parts)
         store, y = _strung(request, target, "store", _dense(tuple(shape), dtype))
-        in_place = any(y == x and y.memory == x.memory for y in request.outs)
+        check_aliases(self.what, request.outs, request.operands[:1])
+        check_aliases(self.what, request.outs, request.operands[1:], same_allowed=False)
+        in_place = any(out == x and out.memory == x.memory for out in request.outs)
         if in_place and (y.shape, y.dtype) != (x.shape, x.dtype):
             return _Problem((x,), None)
-        y = x if in_place else y
+        y = next((out for out in request.outs if (out.shape, out.dtype) == (y.shape, y.dtype)), y)
         strung = [each for each in (load, store) if each is not None]
         if not all(each.sides is not None for each in strung):
             return _Problem((y,), None)
@@ -179,7 +182,7 @@ def _transform(
     steps = [[s // parts.itemsize for s in o.strides] for o in (x, y)]
     steps += [[*side.strides] for side in more]
     loops = tuple(Dim(x.shape[d], tuple(each[d] for each in steps)) for d in axes)
-    starts = (x.offset // parts.itemsize, 0, *(side.start for side in more))
+    starts = (*(o.offset // parts.itemsize for o in (x, y)), *(side.start for side in more))
     space = collapse(Space(loops, starts), flip=False)
     dims = space.dims or (Dim(1, (0,) * len(steps)),)
 

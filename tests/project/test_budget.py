@@ -21,8 +21,8 @@ CODE = (".py", ".pyi", ".jinja", ".cl")
 # that are continued together and served 1,000, packings of weights by other packages 650, Fourier
 # transforms 1,300, complex numbers 1,000, complex tensors of PyTorch's device 300,
 # Fourier transforms 2,100, real ones by halves and primes by convolutions in one kernel 600,
-# the strings that they run 650 and along several dimensions 170, in place 90,
-# their page of timings 125,
+# the strings that they run 650, those that graphs make 140 and along several dimensions 170,
+# in place 90, their page of timings 125,
 # decompositions of matrices 3,200, gradients through complex numbers and transforms 250.
 # Decompositions of larger matrices by reflections in panels took 130, spectra by blocks 270.
 # Dropout and gradients of masks by units, and nets of 16 bits that units compute, took 250,

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, same_place
-from clprim.graph.passes.layout.reshaping import in_place_of
+from clprim.graph.passes.layout.reshaping import in_place_of, of_whole_numbers
 from clprim.plan.strides import shares_memory
+from clprim.primitives.fourier import Fourier
 from clprim.primitives.product import ContractionPrimitive
 from clprim.runtime.device import Device
 
@@ -129,7 +130,7 @@ class Rewrite:
         return found
 
     def into_makers(self, n: int, fused: Callable[[Device, Node, Node, int], Node | None]) -> bool:
-        """Lets an elementwise node run in the contractions that make what it alone reads.
+        """Lets an elementwise node run in contractions or transforms that make what it alone reads.
 
         ``fused`` returns one node for a maker and what the node does to that one's result, which it
         sees as its array ``k``, in the result's shape.
@@ -138,10 +139,11 @@ class Rewrite:
 
         def made(maker: int, k: int) -> Node | None:
             before = self.node(maker)
-            if not isinstance(before.primitive, ContractionPrimitive):
+            if not isinstance(before.primitive, ContractionPrimitive | Fourier):
                 return None
             place = next(w for w in before.writes if buffer_of(w) is buffer_of(node.reads[k]))
-            after = in_place_of(self.device, node, node.reads[k], place)
+            whole = of_whole_numbers(self.device, node, place)
+            after = in_place_of(self.device, whole, whole.reads[k], place)
             return None if after is None else fused(self.device, before, after, k)
 
         # Of several makers the last one: what the others make is there then.

@@ -1,4 +1,6 @@
-"""Epilogue fusion: an elementwise node runs where a contraction, or a group, stores its result.
+"""Epilogue fusion: an elementwise node runs where what makes its array stores that.
+
+Contractions, transforms and groups do.
 
 Sums, and groups' elements, reach it in the precision that they are calculated in. All else keeps
 its bits, unless another strategy computes the contraction with its epilogue. What others
@@ -14,9 +16,11 @@ from clprim.dtypes import AnyDType
 from clprim.graph.graph import Graph, Node, buffer_of, replanned, same_place
 from clprim.graph.passes.fuse.group_fusion import fuses, given_results, with_epilogue
 from clprim.graph.passes.fuse.snippets import behind_epilogue, on_value
+from clprim.graph.passes.fuse.transform_strings import with_store
 from clprim.graph.passes.layout.moves import fills_part
 from clprim.graph.passes.layout.reshaping import reshaped
 from clprim.graph.passes.rewrite import Rewrite
+from clprim.primitives.fourier import Fourier
 from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.product import ContractionPrimitive
@@ -28,7 +32,7 @@ _FEW = 1 << 10
 
 
 def epilogue_fusion(graph: Graph, device: Device) -> Graph:
-    """Moves elementwise nodes into the stores of contractions and of groups."""
+    """Moves elementwise nodes into the stores of contractions, of transforms and of groups."""
     rewrite, joins, groups = Rewrite(graph, device), 0, 0
     for n, node in enumerate(rewrite.nodes):
         if node is None or not isinstance(node.primitive, Pointwise) or fills_part(node):
@@ -37,7 +41,7 @@ def epilogue_fusion(graph: Graph, device: Device) -> Graph:
             joins += 1
         else:
             groups += _in_groups(rewrite, n) or _converted(rewrite, n)
-    counts = {"contractions": joins, "groups": groups}
+    counts = {"contractions and transforms": joins, "groups": groups}
     notes = [f"epilogue fusion: {m} elementwise nodes run in {w}" for w, m in counts.items() if m]
     return rewrite.graph_with(*notes)
 
@@ -86,7 +90,9 @@ def _converted(rewrite: Rewrite, n: int) -> bool:
 
 
 def _fused(device: Device, a: Node, b: Node, k: int) -> Node | None:
-    """Returns a contraction that does what follows it; None where it cannot."""
+    """Returns a contraction or a transform that does what follows it; None where it cannot."""
+    if isinstance(a.primitive, Fourier):
+        return with_store(device, a, b, k)
     options: Any = a.options
     if not isinstance(a.primitive, ContractionPrimitive) or not hasattr(options, "epilogue"):
         return None

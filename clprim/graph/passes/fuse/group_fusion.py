@@ -31,6 +31,7 @@ from clprim.graph.relocation import relocation
 from clprim.language.names import INTEGER_FORMS, PREDICATES
 from clprim.language.tree import Call, walk
 from clprim.plan.strides import Operand
+from clprim.primitives.fourier import Fourier
 from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise
 from clprim.primitives.reduction import Options as ReductionOptions
@@ -45,8 +46,8 @@ _QUICK = {*PREDICATES, *INTEGER_FORMS, "fabs", "fmax", "fmin"}
 
 
 def fuses(node: Node) -> bool:
-    """Whether a node may take elementwise nodes in: it groups or reduces floating numbers."""
-    groups = isinstance(node.primitive, (Grouped, Reduction))
+    """Whether a node may take elementwise nodes in: it groups, reduces, transforms floats."""
+    groups = isinstance(node.primitive, (Grouped, Reduction, Fourier))
     return groups and all(map(_is_floating, (*node.reads, *node.writes)))
 
 

@@ -3,6 +3,7 @@
     1×1 convolutions       batch norm and ReLU, as in DenseNet, and channels that a gate scales.
                            What is read beside the images varies with channels and images alone.
                            CPUs only, whose convolutions copy what they read to near memory.
+    transforms             windows, filters; only what nobody else wants, or is cheap again.
     groups, reductions     sums before a norm, masks and scales before softmax, gradients of
                            activations before those of norms, products that are added up. Where
                            others want what is made as well, groups store it, or compute it again
@@ -20,16 +21,18 @@ from dataclasses import replace
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, replanned, same_place
 from clprim.graph.passes.fuse.group_fusion import fuses, is_cheap_again, with_prologue
 from clprim.graph.passes.fuse.snippets import knows_no_place, on_value
+from clprim.graph.passes.fuse.transform_strings import with_load
 from clprim.graph.passes.layout.reshaping import in_bytes, in_place_of
 from clprim.graph.passes.rewrite import Rewrite
 from clprim.graph.passes.simplify.dead_code import storing
 from clprim.plan.strides import Operand
+from clprim.primitives.fourier import Fourier
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device
 
 
 def prologue_fusion(graph: Graph, device: Device) -> Graph:
-    """Moves elementwise nodes into the reading of convolutions, groups and reductions."""
+    """Moves elementwise nodes into the reading of what reads them."""
     rewrite, joins = Rewrite(graph, device), 0
     for n, node in enumerate(rewrite.nodes):
         if node is not None and fuses(node):
@@ -42,7 +45,7 @@ def prologue_fusion(graph: Graph, device: Device) -> Graph:
 
 
 def _into_groups(rewrite: Rewrite, n: int) -> bool:
-    """Moves a node that makes something of what groups, or a reduction, read into them."""
+    """Moves a node that makes something of what groups, or their like, read into them."""
     node = rewrite.node(n)
     for buffer in node.read:
         maker = rewrite.maker(n, buffer)
@@ -50,13 +53,20 @@ def _into_groups(rewrite: Rewrite, n: int) -> bool:
             continue
         if rewrite.can_sink(maker, n):
             again = not rewrite.is_read_by(n, buffer)
-            made = with_prologue(rewrite.device, rewrite.node(maker), node, again=again)
+            made = _taken_in(rewrite.device, rewrite.node(maker), node, again=again)
             if made is not None:
                 rewrite.join(maker, n, made)
                 return True
         if _again(rewrite, maker, n, buffer):
             return True
     return False
+
+
+def _taken_in(device: Device, a: Node, b: Node, *, again: bool) -> Node | None:
+    """Returns groups, a reduction or a transform of what an elementwise node makes."""
+    if isinstance(b.primitive, Fourier):
+        return None if again else with_load(device, a, b)
+    return with_prologue(device, a, b, again=again)
 
 
 def _again(rewrite: Rewrite, first: int, second: int, buffer: Buffer) -> bool:
@@ -74,7 +84,7 @@ def _again(rewrite: Rewrite, first: int, second: int, buffer: Buffer) -> bool:
         return False
     if any(rewrite.is_written(buffer_of(r), first, second) for r in alone.reads):
         return False
-    made = with_prologue(device, alone, node, again=False)
+    made = _taken_in(device, alone, node, again=False)
     if made is None:
         return False
     rewrite.put(second, made)

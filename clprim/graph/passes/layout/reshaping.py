@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from clprim.graph.graph import Node, replanned, same_place
-from clprim.graph.passes.fuse.snippets import knows_no_place
+from clprim.graph.graph import Node, buffer_of, replanned, same_place
+from clprim.graph.passes.fuse.snippets import knows_no_place, pointwise
 from clprim.graph.relocation import relocation
+from clprim.language.rename import renamed
 from clprim.plan.strides import Operand, broadcast_strides, broadcasts_to
+from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device
 
 
@@ -89,6 +91,27 @@ def in_place_of(device: Device, node: Node, operand: Operand, place: Operand) ->
         there = places(place, each.memory)
         moved.append(there and replace(there, dtype=each.dtype))
     return _over(device, node, place.shape, moved)
+
+
+def of_whole_numbers(device: Device, node: Node, y: Operand) -> Node:
+    """Returns an elementwise node that reads complex numbers where it read views of their parts."""
+    found = [*node.reads]
+    names: dict[str, str] = {}
+    for n, read in enumerate(node.reads):
+        if buffer_of(read) is not buffer_of(y) or read.dtype.kind == "c" or y.dtype.kind != "c":
+            continue
+        behind = (read.offset - y.offset) % y.dtype.itemsize
+        names[f"x{n}"] = f"{'imag' if behind else 'real'}(x{n})"
+        found[n] = replace(read, dtype=y.dtype, offset=read.offset - behind)
+    if not names or not isinstance(node.primitive, Pointwise):
+        return node
+    expr, types = node.primitive.definition.expr, tuple(w.dtype for w in node.writes)
+    if expr.lookups or any(f"typeof_{name}" in expr.words for name in names):
+        return node
+    given = node.primitive.definition.preamble, node.primitive.definition.name
+    primitive = pointwise(renamed(expr, names), types, *given)
+    told = {"primitive": primitive, "options": node.problem.shape}
+    return replanned(device, node, found, node.writes, **told) or node
 
 
 def _over(
