@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from clprim.ops.elementwise.operators import *
     from clprim.ops.elementwise.variants import *
     from clprim.ops.fourier.frames import *
+    from clprim.ops.fourier.mel import *
     from clprim.ops.fourier.transform import *
     from clprim.ops.index.embedding import *
     from clprim.ops.index.fill import *

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -96,22 +96,44 @@ def stft(
     if not return_complex:
         raise DefinitionError(f"{what}: return_complex={quoted(return_complex)}: expected True")
     x = numbers(what, x)
-    n, hop = _hop(what, n_fft, hop_length)
-    window = _window(what, window, win_length, n)
-    half = _sided(what, onesided, x.dtype.kind != "c")
     if x.ndim not in (1, 2):
         raise ShapeError(f"{what}: x of shape {x.shape}: expected (length,) or (N, length)")
-    if center:
-        x = _around(x, n // 2, pad_mode)
+    how = Framing(n_fft, hop_length, win_length, window, center, pad_mode, onesided)
+    return spectra(what, x, how, "ortho" if normalized else None).swapaxes(-1, -2)
+
+
+class Framing(NamedTuple):
+    """How a signal is cut into frames, and which numbers of their transforms are wanted.
+
+    As in `stft`.
+    """
+
+    n_fft: Any
+    hop_length: Any
+    win_length: Any
+    window: Any
+    center: Any
+    pad_mode: Any
+    onesided: Any
+
+
+def spectra(
+    what: str, x: Any, how: Framing, norm: str | None, store: str | None = None, args: Any = ()
+) -> Array:
+    """Returns the transforms of frames, (…, frames, numbers), which a string may map."""
+    n, hop = _hop(what, how.n_fft, how.hop_length)
+    window = _window(what, how.window, how.win_length, n)
+    half = _sided(what, how.onesided, x.dtype.kind != "c")
+    if how.center:
+        x = _around(x, n // 2, how.pad_mode)
     if x.shape[-1] < n:
         raise ShapeError(f"{what}: {x.shape[-1]} numbers: expected at least n_fft={n}")
     shape = (*x.shape[:-1], 1 + (x.shape[-1] - n) // hop, n)
     strides = (*x.strides[:-1], hop * x.strides[-1], x.strides[-1])
     framed = view_of(x, shape, strides, x.offset)
-    norm, given = "ortho" if normalized else None, "real" if half else "complex"
+    given = "real" if half else "complex"
     strings = (None if window is None else "y0 = x0 * x1;", () if window is None else window)
-    found = along(what, framed, n, -1, norm, given=given, strings=(*strings, None, ()))
-    return found.swapaxes(-1, -2)
+    return along(what, framed, n, -1, norm, given=given, strings=(*strings, store, args))
 
 
 def _around(x: Any, count: int, mode: str) -> Any:
