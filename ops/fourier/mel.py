@@ -57,7 +57,8 @@ def _filters(
     points = _frequencies(np.linspace(_mels(f_min, scale), _mels(f_max, scale), n_mels + 2), scale)
     there = np.linspace(0, rate // 2, n_freqs)
     steps, slopes = np.diff(points), points - there[:, None]
-    found = np.maximum(0, np.minimum(-slopes[:, :-2] / steps[:-1], slopes[:, 2:] / steps[1:]))
+    lower, upper = -slopes[:, :-2] / steps[:-1], slopes[:, 2:] / steps[1:]
+    found = np.maximum(0, np.minimum(lower, upper)) + 0.0  # no -0
     return found * (2 / (points[2:] - points[:-2])) if norm else found
 
 
@@ -112,8 +113,8 @@ def mel_filterbank(
         >>> from clprim import ops
         >>> ops.mel_filterbank(5, 0.0, 4000.0, 2, 8000).get().round(2)
         array([[0.  , 0.  ],
-               [0.82, 0.16],
-               [0.1 , 0.9 ],
+               [0.68, 0.32],
+               [0.  , 0.91],
                [0.  , 0.45],
                [0.  , 0.  ]], dtype=float32)
     """
