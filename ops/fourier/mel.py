@@ -251,7 +251,7 @@ def mel_spectrogram(
     if power is None:
         raise DefinitionError(f"{what}: power=None: expected a positive number")
     how = Framing(n_fft, hop_length, win_length, window, center, pad_mode, True)
-    powers = _powers(what, x, how, pad, power, normalized)
+    powers = _powers(what, numbers(what, x, "real"), how, pad, power, normalized)
     rest = f_min, f_max, n_mels, sample_rate, norm, mel_scale
     told = _of_mels(what, powers.shape[-1], *rest)
     bank = _kept(_filters, told, str(powers.dtype), current_device())
@@ -340,7 +340,7 @@ def mfcc(
         raise DefinitionError(f"{what}: melkwargs={quoted(melkwargs)}: expected a mapping")
     if norm not in (None, "ortho"):
         raise DefinitionError(f"{what}: norm={quoted(norm)}: expected None or ortho")
-    mels = mel_spectrogram(x, sample_rate, **(melkwargs or {}))
+    mels = mel_spectrogram(numbers(what, x, "real"), sample_rate, **(melkwargs or {}))
     count = whole(what, "n_mfcc", n_mfcc, 1)
     if count > mels.shape[-2]:
         raise ShapeError(f"{what}: n_mfcc={count}: expected at most n_mels={mels.shape[-2]}")

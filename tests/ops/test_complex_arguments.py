@@ -30,6 +30,7 @@ SAMPLES = {
     "quantized_conv2d": "image(2).astype('int8'), empty((2, 3, 2, 2), 'int8'), empty(2, float32)",
     "quantized_matmul": "x[0, 0].astype('int8'), x[0, 1].astype('int8'), empty(4, float32)",
     "rnn": "x[0], empty((1, 4, 2)), [empty((2, 4)), empty((2, 2)), empty(2), empty(2)]",
+    "mel_filterbank": "5, 0.0, 4000.0, 3, 8000",
     "istft": "x[0].astype('complex128'), 4",
     "decode": "index.astype('uint8'), 'float8_e4m3fn'",
     "depth_to_space": "empty((2, 4, 3, 3)), 2",

@@ -6,6 +6,8 @@ one on what it writes. Where its kernels run no such string the nodes stay apart
 
 from __future__ import annotations
 
+from typing import Any
+
 from clprim.dtypes import complex_dtype, real_dtype
 from clprim.graph.graph import Node, buffer_of, replanned, same_place
 from clprim.graph.passes.fuse.snippets import knows_no_place, number_in
@@ -28,8 +30,8 @@ def with_store(device: Device, a: Node, b: Node, k: int) -> Node | None:
     text = _text(b, b.reads[k], arrays)
     if not same_place(b.reads[k], y) or any(buffer_of(r) is buffer_of(y) for r in arrays):
         return None
-    told = {"options": options._replace(store=text), "numbers": (*a.numbers, *b.numbers)}
-    told["line"] = b.line or a.line
+    told: dict[str, Any] = {"options": options._replace(store=text), "line": b.line or a.line}
+    told["numbers"] = *a.numbers, *b.numbers
     made = replanned(device, a, (*a.reads, *arrays), b.writes, **told)
     return _alike(made, "store", b)
 
