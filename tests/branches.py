@@ -557,6 +557,8 @@ def plans():
     )
     short = on(CPU, vector_bytes=16)
     yield fourier(15, (3, 100), short, have=7, inverse=True)
+    yield fourier(1 << 18, (1,), GPU)
+    yield fourier(17, (3,), CPU, x=(1, 100, (9,)), half=True, have=9)
     yield fourier(1, (40,), CPU, dtype=np.float64)
     columns = (80, 1, (2,))
     yield fourier(6, (40,), CPU, x=columns, y=columns, have=4, kept=3)

@@ -124,6 +124,22 @@ def test_work_groups_share_a_line(device, n, lines):
     check(found, np.fft.ifft(z.astype(complex)))
 
 
+@pytest.mark.parametrize("n", [2**18, 3**7 * 70])
+def test_work_groups_have_neighbouring_columns_of_long_lines(device, n):
+    """By kernels that read as much of a row together; of many roots two make one."""
+    z = drawn(1, n)
+    x = cp.asarray(pairs(z))
+    check(as_on_a_gpu(device, x, plain(n, 1)), np.fft.fft(z.astype(complex)))
+    found = as_on_a_gpu(device, x, plain(n, 1, inverse=True), 1 / n)
+    check(found, np.fft.ifft(z.astype(complex)))
+    traits = dataclasses.replace(device.traits, is_cpu=False, local_memory=32768)
+    problem = _fourier.problem(Request((x, x), (1.0,), (), plain(n, 1)), device)
+    codes = [stage.code for stage in _fourier.plan(problem, traits).stages]
+    assert len(codes) > 1 and {code.beside for code in codes} == {8}
+    assert [code.fine > 0 for code in codes] == [True] + [False] * (len(codes) - 1)
+    assert all((code.x, code.y) == ("pairs", "pairs") for code in codes[1:-1])
+
+
 @pytest.mark.parametrize("n", [2, 60, 94, 97, 4096])
 def test_work_groups_share_real_lines(device, n):
     x = RNG.normal(size=(21, n)).astype(np.float32)

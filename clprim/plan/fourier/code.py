@@ -59,7 +59,8 @@ class FourierCode(KernelCode):
     lanes: int  # Lines side by side in a vector
     items: int  # Work-items that share a line
     beside: int  # Neighbouring lines that a work-group has
-    # How numbers are read and written: ``lanes``, ``apart`` (parts are), ``turned`` or ``any``
+    # How numbers are read and written: ``lanes``, ``apart`` (parts are), ``turned``, one by one as
+    # ``pairs`` or ``any``
     x: str
     y: str
     real_x: bool
@@ -73,6 +74,7 @@ class FourierCode(KernelCode):
     # ``one`` or ``zero``; empty where they are not
     before: str
     after: str
+    fine: int  # See `fine_bits`, of the table that is multiplied by after
     swap_x: bool
     swap_y: bool
     scaled: bool

@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from clprim.plan.machine import ITEMS
 from clprim.traits import DeviceTraits
 
 # Bound: the largest prime that templates print sums and differences for.
 LARGEST = 13
+# Bound: roots of unity that a GPU reads as they are; of more it multiplies two that caches have.
+MANY_ROOTS = 1 << 17
 RADICES = [p for p in range(LARGEST, 1, -1) if all(p % d for d in range(2, p))]
 
 
@@ -31,6 +34,7 @@ class Recipe:
     # Name, and where it begins
     tables: dict[str, int] = field(default_factory=dict, compare=False)
     size: int = field(default=0, compare=False)
+    fine: dict[str, int] = field(default_factory=dict, compare=False)  # See `fine_bits`
 
 
 def in_pairs(n: int, have: int, kept: int, half: bool) -> bool:
@@ -119,6 +123,14 @@ def generator(n: int) -> int:
     return 0
 
 
+def fine_bits(n: int, traits: DeviceTraits) -> int:
+    """Returns the lower bits of a place among n roots of unity, where they have a table.
+
+    The higher bits have another one behind it; 0 is returned where one table has all roots.
+    """
+    return 0 if traits.is_cpu or n < MANY_ROOTS else (n.bit_length() + 1) // 2
+
+
 def longest(traits: DeviceTraits, itemsize: int) -> int:
     """Returns the longest line that a kernel transforms in local memory."""
     lanes = traits.lanes(itemsize) if traits.is_cpu else 1
@@ -148,21 +160,26 @@ def recipe(n: int, count: int, itemsize: int, traits: DeviceTraits, halved: bool
         # What follows a chirp is read behind its end, and multiplied by 0 or not written.
         for name, more in (("order" if ordered else "chirp", n), ("filter", m)):
             tables[name], size = size, size + more
-        return Recipe(n, inner.lengths, m, fused, ordered, tables=tables, size=size)
+        rest = {"tables": tables, "size": size, "fine": inner.fine}
+        return Recipe(n, inner.lengths, m, fused, ordered, **rest)
     most = longest(traits, itemsize)
     lanes = traits.lanes(itemsize)
     if traits.is_cpu and count < lanes and n >= 256:
         most = min(most, math.isqrt(n) * 4)
+    elif not traits.is_cpu and n > most:
+        most = max(16, most // ITEMS)  # so many neighbouring columns are read together
     lengths = split(n, most)
     tables, size = {}, 0
     for length in lengths:
         if f"roots{length}" not in tables:
             tables[f"roots{length}"], size = size, size + length
-    rest = n
+    rest, fine = n, {}
     for length in lengths[:-1]:
-        tables[f"turns{rest}"], size = size, size + rest
+        name, bits = f"turns{rest}", fine_bits(rest, traits)
+        tables[name], size = size, size + (rest >> bits) + ((1 << bits) + 1 if bits else 0)
+        fine[name] = bits
         rest //= length
-    return Recipe(n, lengths, tables=tables, size=size)
+    return Recipe(n, lengths, tables=tables, size=size, fine=fine)
 
 
 def table_of(made: Recipe, inverse: bool) -> np.ndarray[tuple[int, ...], np.dtype[np.complex128]]:
@@ -174,10 +191,14 @@ def table_of(made: Recipe, inverse: bool) -> np.ndarray[tuple[int, ...], np.dtyp
             length = int(name[5:])
             found[at : at + length] = _roots(np.arange(length), length)
         elif name.startswith("turns"):
-            rest = int(name[5:])
-            first = made.lengths[_level(made, rest)]
-            turns = np.outer(np.arange(first), np.arange(rest // first)).ravel()
-            found[at : at + rest] = _roots(turns, rest)
+            rest, bits = int(name[5:]), made.fine[name]
+            if bits:
+                low, high = np.arange(1 << bits), np.arange((rest >> bits) + 1) << bits
+                turns = np.concatenate([low, high])
+            else:
+                first = made.lengths[_level(made, rest)]
+                turns = np.outer(np.arange(first), np.arange(rest // first)).ravel()
+            found[at : at + len(turns)] = _roots(turns, rest)
         elif name == "halves":
             # -i exp(-pi i k / n)
             turns = -1j * _roots(np.arange(n + 1), 2 * n)

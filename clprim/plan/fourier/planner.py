@@ -22,7 +22,7 @@ import numpy as np
 from clprim.dtypes import AnyDType, stored_type, value_dtype
 from clprim.language.complex_numbers import is_complex
 from clprim.plan.fourier.code import FourierCode, StringCode
-from clprim.plan.fourier.lengths import Recipe, radices_of, recipe
+from clprim.plan.fourier.lengths import Recipe, fine_bits, radices_of, recipe
 from clprim.plan.fourier.problem import (
     Lines,
     Places,
@@ -116,7 +116,8 @@ def _parts(what: Transform, made: Recipe, traits: DeviceTraits) -> Iterator[Tran
 def _way(side: Side, lane: int, *, lone: bool, edge: bool) -> str:
     """How vectors of a side are read or written."""
     if lone:
-        return "any"
+        places = side.start, side.step, *side.strides
+        return "any" if side.part != 1 or any(place % 2 for place in places) else "pairs"
     if side.unit == lane:
         return "lanes"
     if lane == 1 and side.part:
@@ -274,6 +275,7 @@ class _Stage:
             out_limit=bool(written.limit),
             before=_kind(read, read.strides[lane]),
             after=_kind(written, written.strides[lane]),
+            fine=fine_bits(written.step * n, self.traits) if "turns" in written.table else 0,
             swap_x=lines.swap_x,
             swap_y=lines.swap_y,
             scaled=lines.scaled,

@@ -85,7 +85,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void fourier_15(
     const int in_given,
     const float scale)
 {
-    __local float first_buffer[240];
+    __local float2 first_buffer[120];
     const __global float *roots = table_memory + 2 * root;
     const int lane = (int)get_local_id(0) % 8;
     const int first = (int)get_local_id(0) / 8;
@@ -100,16 +100,21 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void fourier_15(
             for (int b = first; b < 3; b += 4) {
                 const int p = b / 1;
                 const int q = b - p * 1;
-                const float w_r1 = roots[p * 2], w_i1 = roots[p * 2 + 1];
-                const float w_r2 = roots[p * 4], w_i2 = roots[p * 4 + 1];
-                const float w_r3 = roots[p * 6], w_i3 = roots[p * 6 + 1];
-                const float w_r4 = roots[p * 8], w_i4 = roots[p * 8 + 1];
+                const float2 w_1 = ((const __global float2 *)roots)[p * 1];
+                const float w_r1 = w_1.x, w_i1 = w_1.y;
+                const float2 w_2 = ((const __global float2 *)roots)[p * 2];
+                const float w_r2 = w_2.x, w_i2 = w_2.y;
+                const float2 w_3 = ((const __global float2 *)roots)[p * 3];
+                const float w_r3 = w_3.x, w_i3 = w_3.y;
+                const float2 w_4 = ((const __global float2 *)roots)[p * 4];
+                const float w_r4 = w_4.x, w_i4 = w_4.y;
                 float rs[5], is[5];
                 {
                     float r, i;
                     index_t from = x_at + (index_t)(b + 0) * x_step + lane * x_lane;
-                    r = x_memory[from];
-                    i = x_memory[from + x_part];
+                    const float2 both = *(const __global float2 *)(x_memory + from);
+                    r = both.x;
+                    i = both.y;
 
                     rs[0] = r;
                     is[0] = i;
@@ -117,8 +122,9 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void fourier_15(
                 {
                     float r, i;
                     index_t from = x_at + (index_t)(b + 3) * x_step + lane * x_lane;
-                    r = x_memory[from];
-                    i = x_memory[from + x_part];
+                    const float2 both = *(const __global float2 *)(x_memory + from);
+                    r = both.x;
+                    i = both.y;
 
                     rs[1] = r;
                     is[1] = i;
@@ -126,8 +132,9 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void fourier_15(
                 {
                     float r, i;
                     index_t from = x_at + (index_t)(b + 6) * x_step + lane * x_lane;
-                    r = x_memory[from];
-                    i = x_memory[from + x_part];
+                    const float2 both = *(const __global float2 *)(x_memory + from);
+                    r = both.x;
+                    i = both.y;
 
                     rs[2] = r;
                     is[2] = i;
@@ -135,8 +142,9 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void fourier_15(
                 {
                     float r, i;
                     index_t from = x_at + (index_t)(b + 9) * x_step + lane * x_lane;
-                    r = x_memory[from];
-                    i = x_memory[from + x_part];
+                    const float2 both = *(const __global float2 *)(x_memory + from);
+                    r = both.x;
+                    i = both.y;
 
                     rs[3] = r;
                     is[3] = i;
@@ -144,8 +152,9 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void fourier_15(
                 {
                     float r, i;
                     index_t from = x_at + (index_t)(b + 12) * x_step + lane * x_lane;
-                    r = x_memory[from];
-                    i = x_memory[from + x_part];
+                    const float2 both = *(const __global float2 *)(x_memory + from);
+                    r = both.x;
+                    i = both.y;
 
                     rs[4] = r;
                     is[4] = i;
@@ -153,45 +162,40 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void fourier_15(
                 butterfly_5(rs, is);
                 {
                     float r = rs[0], i = is[0];
-                    const int at = 2 * ((q + 5 * p + 0) * 8 + lane);
-                    first_buffer[at] = r;
-                    first_buffer[at + 1] = i;
+                    const int at = (q + 5 * p + 0) * 8 + lane;
+                    first_buffer[at] = (float2)(r, i);
                 }
                 {
                     float r = rs[1], i = is[1];
                     const float turned = r * w_r1 - i * w_i1;
                     i = r * w_i1 + i * w_r1;
                     r = turned;
-                    const int at = 2 * ((q + 5 * p + 1) * 8 + lane);
-                    first_buffer[at] = r;
-                    first_buffer[at + 1] = i;
+                    const int at = (q + 5 * p + 1) * 8 + lane;
+                    first_buffer[at] = (float2)(r, i);
                 }
                 {
                     float r = rs[2], i = is[2];
                     const float turned = r * w_r2 - i * w_i2;
                     i = r * w_i2 + i * w_r2;
                     r = turned;
-                    const int at = 2 * ((q + 5 * p + 2) * 8 + lane);
-                    first_buffer[at] = r;
-                    first_buffer[at + 1] = i;
+                    const int at = (q + 5 * p + 2) * 8 + lane;
+                    first_buffer[at] = (float2)(r, i);
                 }
                 {
                     float r = rs[3], i = is[3];
                     const float turned = r * w_r3 - i * w_i3;
                     i = r * w_i3 + i * w_r3;
                     r = turned;
-                    const int at = 2 * ((q + 5 * p + 3) * 8 + lane);
-                    first_buffer[at] = r;
-                    first_buffer[at + 1] = i;
+                    const int at = (q + 5 * p + 3) * 8 + lane;
+                    first_buffer[at] = (float2)(r, i);
                 }
                 {
                     float r = rs[4], i = is[4];
                     const float turned = r * w_r4 - i * w_i4;
                     i = r * w_i4 + i * w_r4;
                     r = turned;
-                    const int at = 2 * ((q + 5 * p + 4) * 8 + lane);
-                    first_buffer[at] = r;
-                    first_buffer[at + 1] = i;
+                    const int at = (q + 5 * p + 4) * 8 + lane;
+                    first_buffer[at] = (float2)(r, i);
                 }
 
             }
@@ -204,19 +208,19 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void fourier_15(
                 const int q = b - p * 5;
                 float rs[3], is[3];
                 {
-                    const int at = 2 * ((b + 0) * 8 + lane);
-                    rs[0] = first_buffer[at];
-                    is[0] = first_buffer[at + 1];
+                    const int at = (b + 0) * 8 + lane;
+                    rs[0] = first_buffer[at].x;
+                    is[0] = first_buffer[at].y;
                 }
                 {
-                    const int at = 2 * ((b + 5) * 8 + lane);
-                    rs[1] = first_buffer[at];
-                    is[1] = first_buffer[at + 1];
+                    const int at = (b + 5) * 8 + lane;
+                    rs[1] = first_buffer[at].x;
+                    is[1] = first_buffer[at].y;
                 }
                 {
-                    const int at = 2 * ((b + 10) * 8 + lane);
-                    rs[2] = first_buffer[at];
-                    is[2] = first_buffer[at + 1];
+                    const int at = (b + 10) * 8 + lane;
+                    rs[2] = first_buffer[at].x;
+                    is[2] = first_buffer[at].y;
                 }
                 butterfly_3(rs, is);
                 {
@@ -226,8 +230,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void fourier_15(
 
                     {
                         const index_t to = y_at + (index_t)(q + 15 * p + 0) * y_step + lane * y_lane;
-                        y_memory[to] = r;
-                        y_memory[to + y_part] = i;
+                        *(__global float2 *)(y_memory + to) = (float2)(r, i);
                     }
 
                 }
@@ -238,8 +241,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void fourier_15(
 
                     {
                         const index_t to = y_at + (index_t)(q + 15 * p + 5) * y_step + lane * y_lane;
-                        y_memory[to] = r;
-                        y_memory[to + y_part] = i;
+                        *(__global float2 *)(y_memory + to) = (float2)(r, i);
                     }
 
                 }
@@ -250,8 +252,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void fourier_15(
 
                     {
                         const index_t to = y_at + (index_t)(q + 15 * p + 10) * y_step + lane * y_lane;
-                        y_memory[to] = r;
-                        y_memory[to + y_part] = i;
+                        *(__global float2 *)(y_memory + to) = (float2)(r, i);
                     }
 
                 }

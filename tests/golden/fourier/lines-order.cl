@@ -63,8 +63,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_18(
     const int in_given,
     const float scale)
 {
-    __local float first_buffer[38];
-    __local float second_buffer[38];
+    __local float2 first_buffer[19];
+    __local float2 second_buffer[19];
     const __global float *roots = table_memory + 2 * root;
     const int lane = 0;
     const index_t across = (lines + 0) / 1;
@@ -80,47 +80,46 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_18(
             for (; e < 19; ++e) {
                 float r, i;
                 index_t from = x_at + (index_t)(e) * x_step + lane * x_lane;
-                r = x_memory[from];
-                i = x_memory[from + x_part];
+                const float2 both = *(const __global float2 *)(x_memory + from);
+                r = both.x;
+                i = both.y;
 
-                first_buffer[2 * (e)] = r;
-                first_buffer[2 * (e) + 1] = i;
+                first_buffer[e] = (float2)(r, i);
             }
-            kept_r = first_buffer[2 * (0)];
-            kept_i = first_buffer[2 * (0) + 1];
+            kept_r = first_buffer[0].x;
+            kept_i = first_buffer[0].y;
 
         }
         {
             for (int p = 0; p < 9; ++p) {
-                const float w_r1 = roots[p * 2], w_i1 = roots[p * 2 + 1];
+                const float2 w_1 = ((const __global float2 *)roots)[p * 1];
+                const float w_r1 = w_1.x, w_i1 = w_1.y;
                 for (int q = 0; q < 1; ++q) {
                     const int b = p * 1 + q;
                     float rs[2], is[2];
                     {
-                        const int at = 2 * ((int)table_memory[2 * (order + b + 0)]);
-                        rs[0] = first_buffer[at];
-                        is[0] = first_buffer[at + 1];
+                        const int at = (int)table_memory[2 * (order + b + 0)];
+                        rs[0] = first_buffer[at].x;
+                        is[0] = first_buffer[at].y;
                     }
                     {
-                        const int at = 2 * ((int)table_memory[2 * (order + b + 9)]);
-                        rs[1] = first_buffer[at];
-                        is[1] = first_buffer[at + 1];
+                        const int at = (int)table_memory[2 * (order + b + 9)];
+                        rs[1] = first_buffer[at].x;
+                        is[1] = first_buffer[at].y;
                     }
                     butterfly_2(rs, is);
                     {
                         float r = rs[0], i = is[0];
-                        const int at = 2 * (q + 2 * p + 0);
-                        second_buffer[at] = r;
-                        second_buffer[at + 1] = i;
+                        const int at = q + 2 * p + 0;
+                        second_buffer[at] = (float2)(r, i);
                     }
                     {
                         float r = rs[1], i = is[1];
                         const float turned = r * w_r1 - i * w_i1;
                         i = r * w_i1 + i * w_r1;
                         r = turned;
-                        const int at = 2 * (q + 2 * p + 1);
-                        second_buffer[at] = r;
-                        second_buffer[at + 1] = i;
+                        const int at = q + 2 * p + 1;
+                        second_buffer[at] = (float2)(r, i);
                     }
 
                 }
@@ -129,50 +128,49 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_18(
         }
         {
             for (int p = 0; p < 3; ++p) {
-                const float w_r1 = roots[p * 4], w_i1 = roots[p * 4 + 1];
-                const float w_r2 = roots[p * 8], w_i2 = roots[p * 8 + 1];
+                const float2 w_1 = ((const __global float2 *)roots)[p * 2];
+                const float w_r1 = w_1.x, w_i1 = w_1.y;
+                const float2 w_2 = ((const __global float2 *)roots)[p * 4];
+                const float w_r2 = w_2.x, w_i2 = w_2.y;
                 for (int q = 0; q < 2; ++q) {
                     const int b = p * 2 + q;
                     float rs[3], is[3];
                     {
-                        const int at = 2 * (b + 0);
-                        rs[0] = second_buffer[at];
-                        is[0] = second_buffer[at + 1];
+                        const int at = b + 0;
+                        rs[0] = second_buffer[at].x;
+                        is[0] = second_buffer[at].y;
                     }
                     {
-                        const int at = 2 * (b + 6);
-                        rs[1] = second_buffer[at];
-                        is[1] = second_buffer[at + 1];
+                        const int at = b + 6;
+                        rs[1] = second_buffer[at].x;
+                        is[1] = second_buffer[at].y;
                     }
                     {
-                        const int at = 2 * (b + 12);
-                        rs[2] = second_buffer[at];
-                        is[2] = second_buffer[at + 1];
+                        const int at = b + 12;
+                        rs[2] = second_buffer[at].x;
+                        is[2] = second_buffer[at].y;
                     }
                     butterfly_3(rs, is);
                     {
                         float r = rs[0], i = is[0];
-                        const int at = 2 * (q + 6 * p + 0);
-                        first_buffer[at] = r;
-                        first_buffer[at + 1] = i;
+                        const int at = q + 6 * p + 0;
+                        first_buffer[at] = (float2)(r, i);
                     }
                     {
                         float r = rs[1], i = is[1];
                         const float turned = r * w_r1 - i * w_i1;
                         i = r * w_i1 + i * w_r1;
                         r = turned;
-                        const int at = 2 * (q + 6 * p + 2);
-                        first_buffer[at] = r;
-                        first_buffer[at + 1] = i;
+                        const int at = q + 6 * p + 2;
+                        first_buffer[at] = (float2)(r, i);
                     }
                     {
                         float r = rs[2], i = is[2];
                         const float turned = r * w_r2 - i * w_i2;
                         i = r * w_i2 + i * w_r2;
                         r = turned;
-                        const int at = 2 * (q + 6 * p + 4);
-                        first_buffer[at] = r;
-                        first_buffer[at + 1] = i;
+                        const int at = q + 6 * p + 4;
+                        first_buffer[at] = (float2)(r, i);
                     }
 
                 }
@@ -185,26 +183,27 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_18(
                     const int b = p * 6 + q;
                     float rs[3], is[3];
                     {
-                        const int at = 2 * (b + 0);
-                        rs[0] = first_buffer[at];
-                        is[0] = first_buffer[at + 1];
+                        const int at = b + 0;
+                        rs[0] = first_buffer[at].x;
+                        is[0] = first_buffer[at].y;
                     }
                     {
-                        const int at = 2 * (b + 6);
-                        rs[1] = first_buffer[at];
-                        is[1] = first_buffer[at + 1];
+                        const int at = b + 6;
+                        rs[1] = first_buffer[at].x;
+                        is[1] = first_buffer[at].y;
                     }
                     {
-                        const int at = 2 * (b + 12);
-                        rs[2] = first_buffer[at];
-                        is[2] = first_buffer[at + 1];
+                        const int at = b + 12;
+                        rs[2] = first_buffer[at].x;
+                        is[2] = first_buffer[at].y;
                     }
                     butterfly_3(rs, is);
                     {
                         float r = rs[0], i = is[0];
                         const float sum_r = r, sum_i = i;
                         {
-                            const float f_r = table_memory[2 * (filter + q + 18 * p + 0)], f_i = table_memory[2 * (filter + q + 18 * p + 0) + 1];
+                            const float2 f = ((const __global float2 *)table_memory)[filter + q + 18 * p + 0];
+                            const float f_r = f.x, f_i = f.y;
                             const float f_0 = r * f_r - i * f_i;
                             i = r * f_i + i * f_r;
                             r = f_0;
@@ -218,14 +217,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_18(
                         const float swapped = r;
                         r = i;
                         i = swapped;
-                        const int at = 2 * (q + 18 * p + 0);
-                        second_buffer[at] = r;
-                        second_buffer[at + 1] = i;
+                        const int at = q + 18 * p + 0;
+                        second_buffer[at] = (float2)(r, i);
                     }
                     {
                         float r = rs[1], i = is[1];
                         {
-                            const float f_r = table_memory[2 * (filter + q + 18 * p + 6)], f_i = table_memory[2 * (filter + q + 18 * p + 6) + 1];
+                            const float2 f = ((const __global float2 *)table_memory)[filter + q + 18 * p + 6];
+                            const float f_r = f.x, f_i = f.y;
                             const float f_0 = r * f_r - i * f_i;
                             i = r * f_i + i * f_r;
                             r = f_0;
@@ -233,14 +232,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_18(
                         const float swapped = r;
                         r = i;
                         i = swapped;
-                        const int at = 2 * (q + 18 * p + 6);
-                        second_buffer[at] = r;
-                        second_buffer[at + 1] = i;
+                        const int at = q + 18 * p + 6;
+                        second_buffer[at] = (float2)(r, i);
                     }
                     {
                         float r = rs[2], i = is[2];
                         {
-                            const float f_r = table_memory[2 * (filter + q + 18 * p + 12)], f_i = table_memory[2 * (filter + q + 18 * p + 12) + 1];
+                            const float2 f = ((const __global float2 *)table_memory)[filter + q + 18 * p + 12];
+                            const float f_r = f.x, f_i = f.y;
                             const float f_0 = r * f_r - i * f_i;
                             i = r * f_i + i * f_r;
                             r = f_0;
@@ -248,9 +247,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_18(
                         const float swapped = r;
                         r = i;
                         i = swapped;
-                        const int at = 2 * (q + 18 * p + 12);
-                        second_buffer[at] = r;
-                        second_buffer[at + 1] = i;
+                        const int at = q + 18 * p + 12;
+                        second_buffer[at] = (float2)(r, i);
                     }
 
                 }
@@ -259,35 +257,34 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_18(
         }
         {
             for (int p = 0; p < 9; ++p) {
-                const float w_r1 = roots[p * 2], w_i1 = roots[p * 2 + 1];
+                const float2 w_1 = ((const __global float2 *)roots)[p * 1];
+                const float w_r1 = w_1.x, w_i1 = w_1.y;
                 for (int q = 0; q < 1; ++q) {
                     const int b = p * 1 + q;
                     float rs[2], is[2];
                     {
-                        const int at = 2 * (b + 0);
-                        rs[0] = second_buffer[at];
-                        is[0] = second_buffer[at + 1];
+                        const int at = b + 0;
+                        rs[0] = second_buffer[at].x;
+                        is[0] = second_buffer[at].y;
                     }
                     {
-                        const int at = 2 * (b + 9);
-                        rs[1] = second_buffer[at];
-                        is[1] = second_buffer[at + 1];
+                        const int at = b + 9;
+                        rs[1] = second_buffer[at].x;
+                        is[1] = second_buffer[at].y;
                     }
                     butterfly_2(rs, is);
                     {
                         float r = rs[0], i = is[0];
-                        const int at = 2 * (q + 2 * p + 0);
-                        first_buffer[at] = r;
-                        first_buffer[at + 1] = i;
+                        const int at = q + 2 * p + 0;
+                        first_buffer[at] = (float2)(r, i);
                     }
                     {
                         float r = rs[1], i = is[1];
                         const float turned = r * w_r1 - i * w_i1;
                         i = r * w_i1 + i * w_r1;
                         r = turned;
-                        const int at = 2 * (q + 2 * p + 1);
-                        first_buffer[at] = r;
-                        first_buffer[at + 1] = i;
+                        const int at = q + 2 * p + 1;
+                        first_buffer[at] = (float2)(r, i);
                     }
 
                 }
@@ -296,50 +293,49 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_18(
         }
         {
             for (int p = 0; p < 3; ++p) {
-                const float w_r1 = roots[p * 4], w_i1 = roots[p * 4 + 1];
-                const float w_r2 = roots[p * 8], w_i2 = roots[p * 8 + 1];
+                const float2 w_1 = ((const __global float2 *)roots)[p * 2];
+                const float w_r1 = w_1.x, w_i1 = w_1.y;
+                const float2 w_2 = ((const __global float2 *)roots)[p * 4];
+                const float w_r2 = w_2.x, w_i2 = w_2.y;
                 for (int q = 0; q < 2; ++q) {
                     const int b = p * 2 + q;
                     float rs[3], is[3];
                     {
-                        const int at = 2 * (b + 0);
-                        rs[0] = first_buffer[at];
-                        is[0] = first_buffer[at + 1];
+                        const int at = b + 0;
+                        rs[0] = first_buffer[at].x;
+                        is[0] = first_buffer[at].y;
                     }
                     {
-                        const int at = 2 * (b + 6);
-                        rs[1] = first_buffer[at];
-                        is[1] = first_buffer[at + 1];
+                        const int at = b + 6;
+                        rs[1] = first_buffer[at].x;
+                        is[1] = first_buffer[at].y;
                     }
                     {
-                        const int at = 2 * (b + 12);
-                        rs[2] = first_buffer[at];
-                        is[2] = first_buffer[at + 1];
+                        const int at = b + 12;
+                        rs[2] = first_buffer[at].x;
+                        is[2] = first_buffer[at].y;
                     }
                     butterfly_3(rs, is);
                     {
                         float r = rs[0], i = is[0];
-                        const int at = 2 * (q + 6 * p + 0);
-                        second_buffer[at] = r;
-                        second_buffer[at + 1] = i;
+                        const int at = q + 6 * p + 0;
+                        second_buffer[at] = (float2)(r, i);
                     }
                     {
                         float r = rs[1], i = is[1];
                         const float turned = r * w_r1 - i * w_i1;
                         i = r * w_i1 + i * w_r1;
                         r = turned;
-                        const int at = 2 * (q + 6 * p + 2);
-                        second_buffer[at] = r;
-                        second_buffer[at + 1] = i;
+                        const int at = q + 6 * p + 2;
+                        second_buffer[at] = (float2)(r, i);
                     }
                     {
                         float r = rs[2], i = is[2];
                         const float turned = r * w_r2 - i * w_i2;
                         i = r * w_i2 + i * w_r2;
                         r = turned;
-                        const int at = 2 * (q + 6 * p + 4);
-                        second_buffer[at] = r;
-                        second_buffer[at + 1] = i;
+                        const int at = q + 6 * p + 4;
+                        second_buffer[at] = (float2)(r, i);
                     }
 
                 }
@@ -352,38 +348,35 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_18(
                     const int b = p * 6 + q;
                     float rs[3], is[3];
                     {
-                        const int at = 2 * (b + 0);
-                        rs[0] = second_buffer[at];
-                        is[0] = second_buffer[at + 1];
+                        const int at = b + 0;
+                        rs[0] = second_buffer[at].x;
+                        is[0] = second_buffer[at].y;
                     }
                     {
-                        const int at = 2 * (b + 6);
-                        rs[1] = second_buffer[at];
-                        is[1] = second_buffer[at + 1];
+                        const int at = b + 6;
+                        rs[1] = second_buffer[at].x;
+                        is[1] = second_buffer[at].y;
                     }
                     {
-                        const int at = 2 * (b + 12);
-                        rs[2] = second_buffer[at];
-                        is[2] = second_buffer[at + 1];
+                        const int at = b + 12;
+                        rs[2] = second_buffer[at].x;
+                        is[2] = second_buffer[at].y;
                     }
                     butterfly_3(rs, is);
                     {
                         float r = rs[0], i = is[0];
-                        const int at = 2 * (q + 18 * p + 0);
-                        first_buffer[at] = r;
-                        first_buffer[at + 1] = i;
+                        const int at = q + 18 * p + 0;
+                        first_buffer[at] = (float2)(r, i);
                     }
                     {
                         float r = rs[1], i = is[1];
-                        const int at = 2 * (q + 18 * p + 6);
-                        first_buffer[at] = r;
-                        first_buffer[at + 1] = i;
+                        const int at = q + 18 * p + 6;
+                        first_buffer[at] = (float2)(r, i);
                     }
                     {
                         float r = rs[2], i = is[2];
-                        const int at = 2 * (q + 18 * p + 12);
-                        first_buffer[at] = r;
-                        first_buffer[at + 1] = i;
+                        const int at = q + 18 * p + 12;
+                        first_buffer[at] = (float2)(r, i);
                     }
 
                 }
@@ -395,9 +388,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_18(
             for (; e < 19; ++e) {
                 float r, i;
                 {
-                    const int k = e, at = 2 * ((int)table_memory[2 * (order + k) + 1]);
-                    r = k ? first_buffer[at] : kept_i;
-                    i = k ? first_buffer[at + 1] : kept_r;
+                    const int k = e, at = (int)table_memory[2 * (order + k) + 1];
+                    r = k ? first_buffer[at].x : kept_i;
+                    i = k ? first_buffer[at].y : kept_r;
 
                 }
                 const float swapped = r;
@@ -408,8 +401,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fourier_18(
 
                 {
                     const index_t to = y_at + (index_t)(e) * y_step + lane * y_lane;
-                    y_memory[to] = r;
-                    y_memory[to + y_part] = i;
+                    *(__global float2 *)(y_memory + to) = (float2)(r, i);
                 }
 
             }
