@@ -557,7 +557,7 @@ def plans():
     )
     short = on(CPU, vector_bytes=16)
     yield fourier(15, (3, 100), short, have=7, inverse=True)
-    yield fourier(1 << 18, (1,), GPU)
+    yield fourier(1 << 19, (1,), GPU)
     yield fourier(17, (3,), CPU, x=(1, 100, (9,)), half=True, have=9)
     yield fourier(1, (40,), CPU, dtype=np.float64)
     columns = (80, 1, (2,))

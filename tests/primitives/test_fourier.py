@@ -99,9 +99,14 @@ def test_float64(device):
     np.testing.assert_allclose(found, pairs(np.fft.fft(z)), rtol=1e-13, atol=1e-13)
 
 
+def of_a_gpu(device):
+    told = {"is_cpu": False, "local_memory": 32768, "cache_bytes": 1 << 20}
+    return dataclasses.replace(device.traits, **told)
+
+
 def as_on_a_gpu(device, x, options, scale=1.0):
     """What GPUs run, by their traits."""
-    traits = dataclasses.replace(device.traits, is_cpu=False, local_memory=32768)
+    traits = of_a_gpu(device)
     problem = _fourier.problem(Request((x, x), (scale,), (), options), device)
     what = problem.transform
     made = recipe(what.n, what.count, 4, traits, what.halved)
@@ -132,9 +137,8 @@ def test_work_groups_have_neighbouring_columns_of_long_lines(device, n):
     check(as_on_a_gpu(device, x, plain(n, 1)), np.fft.fft(z.astype(complex)))
     found = as_on_a_gpu(device, x, plain(n, 1, inverse=True), 1 / n)
     check(found, np.fft.ifft(z.astype(complex)))
-    traits = dataclasses.replace(device.traits, is_cpu=False, local_memory=32768)
     problem = _fourier.problem(Request((x, x), (1.0,), (), plain(n, 1)), device)
-    codes = [stage.code for stage in _fourier.plan(problem, traits).stages]
+    codes = [stage.code for stage in _fourier.plan(problem, of_a_gpu(device)).stages]
     assert len(codes) > 1 and {code.beside for code in codes} == {8}
     assert [code.fine > 0 for code in codes] == [True] + [False] * (len(codes) - 1)
     assert all((code.x, code.y) == ("pairs", "pairs") for code in codes[1:-1])

@@ -14,8 +14,6 @@ from clprim.traits import DeviceTraits
 
 # Bound: the largest prime that templates print sums and differences for.
 LARGEST = 13
-# Bound: roots of unity that a GPU reads as they are; of more it multiplies two that caches have.
-MANY_ROOTS = 1 << 17
 RADICES = [p for p in range(LARGEST, 1, -1) if all(p % d for d in range(2, p))]
 
 
@@ -123,12 +121,13 @@ def generator(n: int) -> int:
     return 0
 
 
-def fine_bits(n: int, traits: DeviceTraits) -> int:
+def fine_bits(n: int, itemsize: int, traits: DeviceTraits) -> int:
     """Returns the lower bits of a place among n roots of unity, where they have a table.
 
-    The higher bits have another one behind it; 0 is returned where one table has all roots.
+    The higher bits have another one behind it; 0 is returned where a cache holds one of all roots.
     """
-    return 0 if traits.is_cpu or n < MANY_ROOTS else (n.bit_length() + 1) // 2
+    held = 2 * itemsize * n < traits.cache_bytes
+    return 0 if traits.is_cpu or held else (n.bit_length() + 1) // 2
 
 
 def longest(traits: DeviceTraits, itemsize: int) -> int:
@@ -175,7 +174,7 @@ def recipe(n: int, count: int, itemsize: int, traits: DeviceTraits, halved: bool
             tables[f"roots{length}"], size = size, size + length
     rest, fine = n, {}
     for length in lengths[:-1]:
-        name, bits = f"turns{rest}", fine_bits(rest, traits)
+        name, bits = f"turns{rest}", fine_bits(rest, itemsize, traits)
         tables[name], size = size, size + (rest >> bits) + ((1 << bits) + 1 if bits else 0)
         fine[name] = bits
         rest //= length

@@ -275,7 +275,9 @@ class _Stage:
             out_limit=bool(written.limit),
             before=_kind(read, read.strides[lane]),
             after=_kind(written, written.strides[lane]),
-            fine=fine_bits(written.step * n, self.traits) if "turns" in written.table else 0,
+            fine=fine_bits(written.step * n, self.itemsize, self.traits)
+            if "turns" in written.table
+            else 0,
             swap_x=lines.swap_x,
             swap_y=lines.swap_y,
             scaled=lines.scaled,
