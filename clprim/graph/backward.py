@@ -311,6 +311,7 @@ class Walk:
             lambda a: self.value(trace.operand(a), first) if a.size else a,
             lambda a: self.value(trace.operand(a), last + 1) if a.size else a,
             filled,
+            active,
         )
         for row, made in zip(span.arrays(), found, strict=True):
             for array, grad in zip(row, made, strict=False):

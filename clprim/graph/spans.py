@@ -68,9 +68,13 @@ class Span:
         return [a for name, v in self.given.items() if name not in wrt for a in arrays_in(v)]
 
     def gradients(
-        self, before: Callable[[Any], Any], after: Callable[[Any], Any], grads: Sequence[Any]
+        self,
+        before: Callable[[Any], Any],
+        after: Callable[[Any], Any],
+        grads: Sequence[Any],
+        active: Callable[[Any], bool],
     ) -> list[list[Any]]:
-        """Calls the backward operator."""
+        """Calls the backward operator; gradients of arrays that are not ``active`` go nowhere."""
         rule, wrt = self.rule, self.rule.wrt.split()
         assert rule.backward is not None
         known = {name: _changed(value, before) for name, value in self.given.items()}
@@ -81,6 +85,7 @@ class Span:
             known[name] = first.shape
         known = {"input": first} | known
         known |= {"given": dict(known), "grad": grads[0], "output_mask": mask}
+        known["wanted"] = {name: any(map(active, arrays_in(self.given[name]))) for name in wrt}
         known |= dict.fromkeys(("output", "result"), results[0])
         more = rule.made.split()
         known |= zip(more, results[len(results) - len(more) :], strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from clprim.errors import DefinitionError, quoted
@@ -12,6 +13,11 @@ from clprim.language.snippet import Rules, Snippet
 
 # What it may read: arrays x0, x1, …, numbers w0, w1, …, and where in the result it is.
 _READS = frozenset(["x", "w", "index", "coord", "size"])
+
+
+def one(part: str) -> str:
+    """Returns ``an epilogue``, ``a score``."""
+    return f"{'an' if part[0] in 'aeiou' else 'a'} {part}"
 
 
 def define_epilogue(owner: str, text: str, results: int = 1, part: str = "epilogue") -> Snippet:
@@ -27,7 +33,7 @@ def _defined(owner: str, text: str, results: int, part: str) -> Snippet:
     others = sorted(snippet.numbers("y") - {*range(results)})
     if others:
         name, known = f"y{others[0]}", "one result, y0" if results == 1 else f"{results} results"
-        raise snippet.error(name, f"{name!r} is unknown: an epilogue has {known}")
+        raise snippet.error(name, f"{name!r} is unknown: {one(part)} has {known}")
     wanted = {0} if results == 1 else {*range(1, results)}
     missing = sorted(wanted - snippet.assigned_numbers("y"))
     if missing:
@@ -35,14 +41,21 @@ def _defined(owner: str, text: str, results: int, part: str) -> Snippet:
     return snippet
 
 
-def appended(first: str, epilogue: Snippet, arrays: int, numbers: int) -> Composed:
+def appended(
+    first: str,
+    epilogue: Snippet,
+    arrays: int,
+    numbers: int,
+    places: Mapping[tuple[str, int], str] | None = None,
+) -> Composed:
     """Returns a snippet with an epilogue behind it, which reads other operands than the snippet.
 
-    The epilogue's ``x0`` becomes the operand that follows those of the snippet, and so on.
+    The epilogue's ``x0`` becomes the operand that follows those of the snippet, and so on; of
+    ``places`` see `renamed`.
     """
     names = {f"x{n}": f"x{n + arrays}" for n in epilogue.numbers("x")}
     names |= {f"w{n}": f"w{n + numbers}" for n in epilogue.numbers("w")}
-    text = renamed(epilogue, names)
+    text = renamed(epilogue, names, places or {})
     before = first.pieces if isinstance(first, Composed) else ()
     line = first.count("\n") + 2
     shifted = tuple(

@@ -11,6 +11,7 @@ from clprim.arrays.array import Array
 from clprim.errors import DefinitionError, ShapeError
 from clprim.ops.attention.problem import Problem
 from clprim.ops.attention.scaled_dot_product import _as
+from clprim.ops.attention.score import Score
 from clprim.ops.index.gather import check_index
 from clprim.ops.product.matmul import matmul
 from clprim.ops.reduction.softmax import softmax
@@ -40,6 +41,8 @@ def cached_attention(
     window: tuple[int, int] = (-1, -1),
     enable_gqa: bool = False,
     sink: Any = None,
+    score: str | None = None,
+    score_args: Any = (),
     scores: Literal["products", "capped", "masked", "weights"] | None = None,
 ) -> Array | tuple[Array, Array]:
     """Returns softmax(cap(query keyᵀ · scale) + mask) value, where cap(s) is c · tanh(s / c).
@@ -62,6 +65,9 @@ def cached_attention(
         enable_gqa: Whether several heads of queries may share one of keys and values.
         sink: Numbers (heads,): of each head one more score, whose key has no value (Xiao and others
             2023): its weight is lost to the others.
+        score: A snippet on ``y0``, a score before the mask, as `scaled_dot_product_attention` has
+            it, run before the cap; ``coord(-2)`` is the query's place among the keys.
+        score_args: Arrays, which broadcast to (N, heads, L, S), then numbers.
         scores: Which scores to return as well, (N, heads, L, S): scaled products, those with the
             cap, those with the mask, or weights.
 
@@ -83,13 +89,14 @@ def cached_attention(
     if scores is not None and scores not in _SCORES:
         raise DefinitionError(f"{_WHAT}: scores={scores!r}: expected one of {', '.join(_SCORES)}")
     p = Problem(_WHAT, (query, key, value), mask, 0.0, False, scale, enable_gqa)
+    p.scored(_WHAT, score, score_args)
     if query.ndim != 4:
         raise ShapeError(f"{_WHAT}: query has shape {query.shape}, expected (N, heads, L, E)")
     seen = _seen(p.full, is_causal, past, lengths, window)
     causal = is_causal and mask is None and lengths is None and max(window) < 0 and _none(past)
     if sink is not None:
         check_shape(_WHAT, "sink", sink, p.full[1:2])
-    whole_scores = bool(cap) or scores is not None or sink is not None
+    whole_scores = bool(cap) or any(a is not None for a in (score, scores, sink))
     if whole_scores or not causal:
         mask = _masked(p.full, mask, *seen)
     if not whole_scores:
@@ -98,8 +105,12 @@ def cached_attention(
         given = query, key, value, mask, 0.0, causal, scale, enable_gqa
         return ops.scaled_dot_product_attention(*given)
     queries, keys, values = (_as(a, p.wide) for a in (p.query, p.key, p.value))
-    products = matmul(queries, keys, transpose_b=True).reshape(p.full)
-    products = _run("y0 = x0 * w0;", p.wide, products, p.scale)
+    products = matmul(queries, keys, transpose_b=True)
+    if p.score is None:
+        products = _run("y0 = x0 * w0;", p.wide, products, p.scale)
+    else:
+        products = _scored(p.score, p, products, past)
+    products = products.reshape(p.full)
     capped = _run("y0 = w0 * tanh(x0 / w0);", p.wide, products, cap) if cap else products
     masked = capped
     if mask is not None:
@@ -117,6 +128,16 @@ def cached_attention(
     if scores is None:
         return result
     return result, _as((products, capped, masked, weights)[_SCORES.index(scores)], p.dtype)
+
+
+def _scored(score: Score, p: Problem, products: Any, past: Any) -> Array:
+    """Returns what the string makes of scaled products, whose first query is at a place."""
+    if not hasattr(past, "dtype"):
+        given = *score.thin, *score.told_to(p.scale, past)
+        return _run(score.pointwise, p.wide, products, *given)
+    first = past.reshape((-1, *(1,) * (products.ndim - 1)))
+    text = score.composed("(void)x1; y0 = x0 * w0;", 2, "(long)x1")
+    return _run(text, p.wide, products, first, *score.thin, *score.told_to(p.scale, None))
 
 
 def _none(past: Any) -> bool:

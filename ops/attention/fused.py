@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 from clprim.arrays.array import new_dense, view_of
 from clprim.call.primitive import NoPlanError, Primitive, run
-from clprim.dtypes import AnyDType
+from clprim.dtypes import AnyDType, stored_type
+from clprim.ops.attention.problem import Problem
+from clprim.ops.attention.score import Score
 from clprim.ops.shared.exponentials import exponentials
 from clprim.plan.fused.attention_few import FEW, slices_of
 from clprim.plan.fused.attention_gradient import tiles_of
@@ -19,8 +21,7 @@ from clprim.primitives.attention import (
     FEW_QUERIES,
     GRADIENT,
     UNIT_GRADIENT,
-    Causal,
-    Shared,
+    Options,
 )
 from clprim.primitives.reduction import Reduction
 from clprim.runtime.device import Device, current_device
@@ -45,21 +46,11 @@ class Drop(NamedTuple):
     state: State
 
 
-def attend(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any,
-    causal: bool,
-    scale: float,
-    out: Any,
-    sums: Any,
-    drop: Drop | None,
-) -> bool:
+def attend(p: Problem, key: Any, value: Any, results: tuple[Any, Any], drop: Drop | None) -> bool:
     """Computes attention and the logarithm of each query's sum; see `plan_attention`."""
-    inputs = (query, key, value) if mask is None else (query, key, value, mask)
-    options = Causal(causal, _rows(drop))
-    return _ran(ATTENTION, inputs, _numbers(scale, drop), (out, sums), options)
+    inputs = (p.query, key, value) if p.mask is None else (p.query, key, value, p.mask)
+    options = Options(p.causal, _rows(drop))
+    return _ran(ATTENTION, inputs, _numbers(p.scale, drop), results, options, p.score)
 
 
 def attend_static(
@@ -68,18 +59,25 @@ def attend_static(
     numbers: tuple[float, int, float],
     out: Any,
     sums: Any,
+    score: Score | None = None,
 ) -> bool:
     """Likewise of the first keys, as many as lengths say; a window and a cap are numbers.
 
     What is given are queries, keys, values, lengths and perhaps a slope and a sink of each query.
     """
     last = not causal or given[0].shape[-2] == 1
-    if last and attend_few(given, numbers, out, sums):
+    if last and attend_few(given, numbers, out, sums, score):
         return True
-    return _ran(ATTENTION, given, numbers, (out, sums), Causal(causal, 0))
+    return _ran(ATTENTION, given, numbers, (out, sums), Options(causal), score)
 
 
-def attend_few(given: Sequence[Any], numbers: tuple[float, ...], out: Any, sums: Any) -> bool:
+def attend_few(
+    given: Sequence[Any],
+    numbers: tuple[float, ...],
+    out: Any,
+    sums: Any,
+    score: Score | None = None,
+) -> bool:
     """Likewise of few queries, keys, values, a mask as they are stored; see `plan_attention_few`.
 
     What is given, and numbers, may be those of `attend_static`.
@@ -87,7 +85,7 @@ def attend_few(given: Sequence[Any], numbers: tuple[float, ...], out: Any, sums:
     device = current_device()
     query, key, value, *more = (a for a in given if a is not None)
     one = query.ndim > 3 and query.shape[-2] == key.shape[-3] == 1
-    if one and query.shape[-3] <= FEW:
+    if one and query.shape[-3] <= FEW and score is None:
         # Heads that share keys are queries of one.
         query, key, value, out, sums = (
             a[..., 0, :, :] if a.shape[-3] == 1 else a[..., 0, :]
@@ -104,7 +102,8 @@ def attend_few(given: Sequence[Any], numbers: tuple[float, ...], out: Any, sums:
             new_dense((slices, *out.shape), sums.dtype),
             new_dense((slices, *pair), sums.dtype),
         )
-    if not _ran(FEW_QUERIES, (query, key, value, *more), numbers, results, slices):
+    given, options = (query, key, value, *more), Options(slices=slices)
+    if not _ran(FEW_QUERIES, given, numbers, results, options, score):
         return False
     if slices > 1:
         most, total = results[1][..., :1], results[1][..., 1:]
@@ -125,9 +124,17 @@ def _ran(
     arrays: Sequence[Any],
     numbers: tuple[float, ...],
     outs: tuple[Any, ...],
-    options: Any,
+    options: Options,
+    score: Score | None,
+    real: str | None = None,
 ) -> bool:
-    """Runs a primitive; returns whether the device has a plan for it."""
+    """Runs a primitive; returns whether the device has a plan for it.
+
+    Gradients are of scores in a type, ``real``.
+    """
+    if score is not None:
+        options = options._replace(score=score.told(len(numbers), real))
+        arrays, numbers = (*arrays, *score.arrays), (*numbers, *score.numbers)
     try:
         run(primitive, arrays, numbers, outs, options)
     except NoPlanError:
@@ -145,16 +152,10 @@ def _numbers(scale: float, drop: Drop | None) -> tuple[float, ...]:
 
 
 def differentiate(
-    given: Sequence[Any],
-    mask: Any,
-    causal: bool,
-    scale: float,
-    dtype: Any,
-    drop: Drop | None,
-    dmask: Any,
+    p: Problem, given: Sequence[Any], dtype: Any, drop: Drop | None, dmask: Any
 ) -> list[Any] | None:
     """Computes the gradients of attention; see `plan_attention_gradient`."""
-    device = current_device()
+    device, mask = current_device(), p.mask
     shared, back = 1, None
     if dmask is not None:
         given, mask, dmask, shared, back = _shared_last(given, mask, dmask)
@@ -170,8 +171,9 @@ def differentiate(
     dv = new_dense((*batch, keys, features), dtype)
     inputs = tuple(given) if mask is None else (*given, mask)
     results = (dq, dk, dv) if dmask is None else (dq, dk, dv, dmask)
-    options = Shared(causal, _rows(drop), shared)
-    if not _ran(GRADIENT, inputs, _numbers(scale, drop), results, options):
+    options, numbers = Options(p.causal, _rows(drop), shared=shared), _numbers(p.scale, drop)
+    real = stored_type(query.dtype).value
+    if not _ran(GRADIENT, inputs, numbers, results, options, p.score, real):
         return None
     parts = [dq.reshape(*batch, tiles.slices, rows, room)[..., :length, :size], dk, dv]
     if back is not None:
@@ -180,13 +182,7 @@ def differentiate(
 
 
 def differentiate_by_units(
-    given: Sequence[Any],
-    mask: Any,
-    causal: bool,
-    scale: float,
-    dtype: Any,
-    drop: Drop | None,
-    dmask: Any,
+    p: Problem, given: Sequence[Any], dtype: Any, drop: Drop | None, dmask: Any
 ) -> list[Any] | None:
     """Likewise of what is stored; see `plan_attention_matrix_gradient`."""
     query, key, value, *_ = given
@@ -194,10 +190,10 @@ def differentiate_by_units(
     shapes = query.shape, (*batch, *key.shape[-2:]), (*batch, *value.shape[-2:])
     types = query.dtype, dtype, dtype
     results = tuple(new_dense(s, d) for s, d in zip(shapes, types, strict=True))
-    inputs = tuple(given) if mask is None else (*given, mask)
+    inputs = tuple(given) if p.mask is None else (*given, p.mask)
     written = results if dmask is None else (*results, dmask)
-    options = Shared(causal, _rows(drop), 1)
-    ran = _ran(UNIT_GRADIENT, inputs, _numbers(scale, drop), written, options)
+    options, numbers = Options(p.causal, _rows(drop)), _numbers(p.scale, drop)
+    ran = _ran(UNIT_GRADIENT, inputs, numbers, written, options, p.score, "float")
     return [*results] if ran else None
 
 

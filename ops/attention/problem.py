@@ -9,6 +9,7 @@ import numpy as np
 
 from clprim.arrays.array import new_dense, view_of
 from clprim.errors import DTypeError, ShapeError
+from clprim.ops.attention.score import Score, checked_score
 from clprim.ops.product.matmul import matmul
 from clprim.ops.shared.checks import dtype_of, real
 from clprim.ops.shared.dims import spread
@@ -50,6 +51,7 @@ class Problem:
         if attn_mask is not None:
             self.mask_kind, mask = _mask(what, attn_mask, self.full)
             self.mask = self.split(mask)
+        self.score: Score | None = None
         self.causal = bool(is_causal)
         size = query.shape[-1]
         self.scale = 1 / math.sqrt(max(1, size)) if scale is None else real(what, "scale", scale)
@@ -64,6 +66,11 @@ class Problem:
         if self.causal:  # half of a block's rows and columns is multiplied in vain
             rows = min(rows, -(-query.shape[-2] // BLOCKS))
         self.rows = max(16, rows)
+
+    def scored(self, what: str, score: Any, args: Any) -> Problem:
+        """Returns the same with a string on scores, if there is one."""
+        self.score = checked_score(what, score, args, self.full, self.groups, self.split)
+        return self
 
     def split(self, array: Any) -> Any:
         """Heads of queries as (heads of keys, groups); one that all share as (1, 1)."""
@@ -92,14 +99,18 @@ class Problem:
         return [slice(n, min(n + self.rows, length)) for n in range(0, length, self.rows)]
 
     def products(self, block: slice) -> tuple[list[Any], list[float]]:
-        """Queries of a block times the keys they see, the mask; and the numbers beside them."""
+        """Scores of a block's queries and the keys they see, the mask; and numbers beside them."""
         query = self.query[..., block, :]
         seen = self.seen(block)
         shape = (*query.shape[:-1], seen.stop)
         out = new_dense(shape, self.wide)
-        matmul(query, self.key[..., seen, :], transpose_b=True, out=out)
+        scored: dict[str, Any] = {}
+        if self.score is not None:
+            args = *self.score.block(block, seen), *self.score.told_to(self.scale, block.start)
+            scored = {"epilogue": self.score.epilogue, "epilogue_args": args}
+        matmul(query, self.key[..., seen, :], transpose_b=True, out=out, **scored)
         arrays = [out] if self.mask is None else [out, self.mask[..., block, :]]
-        numbers: list[float] = [self.scale]
+        numbers: list[float] = [self.scale if self.score is None else 1.0]
         if self.causal:
             numbers.append(block.start)
         return arrays, numbers

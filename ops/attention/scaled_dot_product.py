@@ -15,6 +15,7 @@ from typing import Any
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.errors import DTypeError, ShapeError
+from clprim.gradients.request import is_floating
 from clprim.ops.attention.fused import (
     Drop,
     attend,
@@ -23,7 +24,7 @@ from clprim.ops.attention.fused import (
     differentiate_by_units,
 )
 from clprim.ops.attention.problem import Problem
-from clprim.ops.attention.static import attention_of_static
+from clprim.ops.attention.static import Static, attention_of_static
 from clprim.ops.attention.weights import query_sums, weights, weights_gradient
 from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
@@ -51,6 +52,8 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
     *,
+    score: str | None = None,
+    score_args: Any = (),
     return_stats: bool = False,
     length: Any = None,
     window: int | None = None,
@@ -73,6 +76,12 @@ def scaled_dot_product_attention(
         is_causal: Whether query i sees keys up to i alone.
         scale: By default 1 / √E.
         enable_gqa: Whether several heads of queries may share one of keys and values.
+        score: A snippet on ``y0``, a scaled product of a query and a key, run before the mask and
+            ``is_causal``: a bias, a cap, a window, in the kernel that computes all of it. It reads
+            arrays ``x0``, …, numbers ``w0``, …, and where it is, ``coord(d)`` and ``size(d)`` of
+            (…, heads, L, S): ``coord(-2)`` is the query, ``coord(-1)`` the key. -INFINITY hides a
+            key as a mask does.
+        score_args: Those arrays, which broadcast to (…, heads, L, S), then the numbers.
         return_stats: Whether to return what the gradient needs as well.
         length: Keys and values are a static cache, `KeyValueCache`, of which the first ``length``
             are there: a number, or integers (1,) or (N,). Nothing is compiled anew as it grows.
@@ -103,12 +112,13 @@ def scaled_dot_product_attention(
         if attn_mask is not None or dropout_p or return_stats:
             raise ShapeError(f"{_WHAT}: length= goes without attn_mask, dropout_p and return_stats")
         options = length, is_causal, scale, enable_gqa, window, softcap, slopes, sink
-        return attention_of_static(arrays, *options)
+        return attention_of_static(arrays, Static(*options, score, score_args))
     if softcap or any(a is not None for a in (window, slopes, sink)):
         raise ShapeError(
             f"{_WHAT}: window=, softcap=, slopes= and sink= need length=; see `cached_attention`"
         )
     p = Problem(_WHAT, arrays, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    p.scored(_WHAT, score, score_args)
     out = new_dense((*query.shape[:-1], value.shape[-1]), p.dtype)
     sums = new_dense(query.shape[:-1], p.wide)
     state = get_state() if p.dropout else None
@@ -129,12 +139,12 @@ def scaled_dot_product_attention(
 def _attend(p: Problem, out: Any, sums: Any, state: State | None) -> bool:
     """Computes the result and the logarithms of sums in one kernel, if the device has one."""
     plain = not (p.causal or p.dropout)
-    if plain and attend_few((p.query, p.key, p.value, p.mask), (p.scale,), out, sums):
+    if plain and attend_few((p.query, p.key, p.value, p.mask), (p.scale,), out, sums, p.score):
         return True
-    how = p.mask, p.causal, p.scale, out, sums, _drop(p, state)
-    if p.query.device.traits.matrix_units and attend(p.query, p.key, p.value, *how):
+    results, drop = (out, sums), _drop(p, state)
+    if p.query.device.traits.matrix_units and attend(p, p.key, p.value, results, drop):
         return True
-    return attend(p.query, _as(p.key, p.wide), _as(p.value, p.wide), *how)
+    return attend(p, _as(p.key, p.wide), _as(p.value, p.wide), results, drop)
 
 
 def _drop(p: Problem, state: State | None) -> Drop | None:
@@ -196,7 +206,10 @@ def scaled_dot_product_attention_backward(
     enable_gqa: bool = False,
     state: State | None = None,
     mask_gradient: bool = False,
-) -> tuple[Array, ...]:
+    score: str | None = None,
+    score_args: Any = (),
+    score_gradient: bool = False,
+) -> tuple[Any, ...]:
     """Returns the gradients of `scaled_dot_product_attention` in query, key, value and mask.
 
     Args:
@@ -206,13 +219,24 @@ def scaled_dot_product_attention_backward(
         state: What was returned beside the result, with dropout.
         mask_gradient: Whether that of ``attn_mask`` is wanted, which was added. It has the mask's
             shape, and no more memory is needed.
+        score: As it was then.
+        score_args: Likewise.
+        score_gradient: Whether gradients of the string's arrays are wanted: they are computed by
+            blocks of queries, as where a device has no kernel for attention.
 
     Returns:
-        Gradients of query, key and value, and of the mask where it is wanted.
+        Gradients of query, key and value, of the mask where it is wanted, and then a tuple of those
+        of the string's arrays, None of integers.
+
+    Raises:
+        DefinitionError: No gradient passes through the string; with its line and a caret.
     """
     what = "scaled_dot_product_attention_backward"
     arrays = (query, key, value)
     p = Problem(what, arrays, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    p.scored(what, score, score_args)
+    if score_gradient and p.score is None:
+        raise ShapeError(f"{what}: score_gradient=True, but score is None")
     expected = (*query.shape[:-1], value.shape[-1])
     for label, array in {"grad": grad, "out": out}.items():
         check_dtype(what, label, array, p.dtype, "query")
@@ -226,14 +250,16 @@ def scaled_dot_product_attention_backward(
         raise ShapeError(f"{what}: mask_gradient=True, but attn_mask is None")
     if mask_gradient and p.mask_kind == "bool":
         raise DTypeError(f"{what}: attn_mask is bool, which has no gradient: mask_gradient=False")
+    dscore = p.score.zeros(p.wide) if p.score and score_gradient else None
     results = dmask = None
     if mask_gradient:
         ones = (1,) * (len(p.full) - attn_mask.ndim)
         dmask = new_dense(ones + attn_mask.shape, p.wide)
     if grad.size and p.full[-1]:
         turned = None if dmask is None else p.split(dmask)
-        results = _by_units(p, grad, out, logsumexp, state, turned)
-        results = results or _differentiated(p, grad, out, logsumexp, state, turned)
+        if dscore is None:
+            results = _by_units(p, grad, out, logsumexp, state, turned)
+        results = results or _differentiated(p, grad, out, logsumexp, state, turned, dscore)
     elif dmask is not None:
         dmask.fill(0)
     dq, dk, dv = _zeros(p) if results is None else results
@@ -241,29 +267,34 @@ def scaled_dot_product_attention_backward(
         dk, dv = (_sum(a, axis=-3) for a in (dk, dv))
     found = zip((dq, dk, dv), (query, key, value), strict=True)
     dq, dk, dv = (_as(a, p.dtype).reshape(like.shape) for a, like in found)
-    if dmask is None:
-        return dq, dk, dv
-    return dq, dk, dv, _as(dmask, attn_mask.dtype).reshape(attn_mask.shape)
+    made: tuple[Any, ...] = dq, dk, dv
+    if dmask is not None:
+        made = *made, _as(dmask, attn_mask.dtype).reshape(attn_mask.shape)
+    if dscore is None or p.score is None:
+        return made
+    return *made, p.score.shaped(dscore)
 
 
 def _differentiated(
-    p: Problem, grad: Any, out: Any, logsumexp: Any, state: State | None, dmask: Any
+    p: Problem, grad: Any, out: Any, logsumexp: Any, state: State | None, dmask: Any, dscore: Any
 ) -> list[Any]:
     """The gradients by one kernel, if the device has one for them, or by blocks of queries."""
     given = [_as(a, p.wide) for a in (p.query, p.key, p.value, p.split(grad))]
     delta = _delta(given[-1], p.split(out), axis=-1, keepdims=True)
     given += [_as(_rows(p, logsumexp), p.wide), delta]
     dtype = p.dtype if p.groups == 1 else p.wide
-    how = p.mask, p.causal, p.scale, dtype, _drop(p, state)
     # Where a mask is one for several queries or keys, or weights drop out, blocks add it up.
-    fused = dmask is None or (dmask.shape[-2:] == p.full[-2:] and not p.dropout)
-    results = differentiate(given, *how, dmask) if p.query.size and fused else None
+    alone = dmask is not None and dmask.shape[-2:] == p.full[-2:] and not (p.dropout or p.score)
+    fused = dscore is None and (dmask is None or alone)
+    results = None
+    if p.query.size and fused:
+        results = differentiate(p, given, dtype, _drop(p, state), dmask)
     if results is not None:
         results[0] = _sum(results[0], axis=-3)
         return results
     results = _zeros(p)
     with nullcontext() if state is None else at(state):
-        _accumulate(p, given, results, dmask)
+        _accumulate(p, given, results, dmask, dscore)
     return results
 
 
@@ -280,7 +311,7 @@ def _by_units(
     _delta(above, p.split(out), axis=-1, keepdims=True, out=delta)
     given = p.query, p.key, p.value, above, _as(_rows(p, logsumexp), p.wide), delta
     dtype = p.dtype if p.groups == 1 else p.wide
-    return differentiate_by_units(given, p.mask, p.causal, p.scale, dtype, _drop(p, state), dmask)
+    return differentiate_by_units(p, given, dtype, _drop(p, state), dmask)
 
 
 _factors = Pointwise("y0 = rand() < w0 ? 0 : w1;", name="attention_dropout")
@@ -335,16 +366,41 @@ def _add_slopes(slopes: Any, part: Any, again: bool) -> None:
     _sum(slopes, axis=axes, keepdims=True, out=part, beta=int(again))
 
 
-def _accumulate(p: Problem, given: list[Any], results: list[Any], dmask: Any) -> None:
+_add = Pointwise("y0 = x0 + x1;", name="add")
+
+
+def _through_score(
+    p: Problem, products: Any, back: Any, block: slice, dscore: Any, derived: Any
+) -> None:
+    """Makes of the gradient in scores of a block that in products, and adds that in arrays."""
+    assert p.score is not None  # else there is nothing to go through
+    seen = p.seen(block)
+    arrays = [_as(a, p.wide) if is_floating(a.dtype) else a for a in p.score.block(block, seen)]
+    found = derived(products, *arrays, *p.score.told_to(p.scale, block.start), grad=back)
+    first, *others = found if isinstance(found, tuple) else (found,)
+    _copy(first, out=back)
+    for total in dscore or ():
+        if total is not None:
+            rows = block if total.shape[-2] > 1 else slice(None)
+            part = total[..., rows, seen if total.shape[-1] > 1 else slice(None)]
+            _add(part, others.pop(0), out=part)
+
+
+def _accumulate(p: Problem, given: list[Any], results: list[Any], dmask: Any, dscore: Any) -> None:
     """Adds what each block of queries gives to the gradients."""
     query, key, value, grad, _, delta = given
     dq, dk, dv = results
+    derived = None
+    if p.score is not None:
+        asked = [f"x{n + 1}" for n, total in enumerate(dscore or ()) if total is not None]
+        scored = kernel(p.score.pointwise, "attention_score", p.wide)
+        derived = scored.gradient(("x0", *asked))
     for n, block in enumerate(p.blocks()):
         arrays, numbers = p.products(block)
         above = grad[..., block, :]
         seen = p.seen(block)
         back = matmul(above, value[..., seen, :], transpose_b=True)
-        kernel = weights_gradient(p.mask_kind, p.causal, bool(p.dropout), dmask is not None)
+        slopes_of = weights_gradient(p.mask_kind, p.causal, bool(p.dropout), dmask is not None)
         _, *rows = query_sums(p.mask_kind, p.causal)(*arrays, *numbers, axis=-1, keepdims=True)
         rows += [back, delta[..., block, :]]
         slopes = []
@@ -353,9 +409,12 @@ def _accumulate(p: Problem, given: list[Any], results: list[Any], dmask: Any) ->
             part = dmask if shared else dmask[..., block, :]
             alone = part.shape == back.shape
             slopes = [part if alone else new_dense(back.shape, p.wide)]
-        kernel(*arrays, *rows, *numbers, *p.dropped(), out=(arrays[0], back, *slopes))
+        slopes_of(*arrays, *rows, *numbers, *p.dropped(), out=(arrays[0], back, *slopes))
         if slopes and not alone:
             _add_slopes(slopes[0], part, shared and n > 0)
+        if derived is not None:
+            products = matmul(query[..., block, :], key[..., seen, :], transpose_b=True)
+            _through_score(p, products, back, block, dscore, derived)
         matmul(back, key[..., seen, :], out=dq[..., block, :])
         added: dict[str, Any] = {"transpose_a": True, "beta": int(n > 0)}
         matmul(back, query[..., block, :], out=dk[..., seen, :], **added)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -189,23 +189,26 @@ def _whole_numbers(what: str, label: str, given: Any) -> Any:
     return given.reshape((1,)) if given.ndim == 0 else given
 
 
-def attention_of_static(
-    arrays: tuple[Any, Any, Any],
-    length: Any,
-    is_causal: bool,
-    scale: Any,
-    enable_gqa: bool,
-    window: Any,
-    softcap: Any,
-    slopes: Any,
-    sink: Any,
-) -> Array:
-    """Computes `scaled_dot_product_attention` over the first ``length`` keys."""
+class Static(NamedTuple):
+    """What `scaled_dot_product_attention` is told of a static cache."""
+
+    length: Any
+    is_causal: Any
+    scale: Any
+    enable_gqa: bool
+    window: Any
+    softcap: Any
+    slopes: Any
+    sink: Any
+    score: Any
+    score_args: Any
+
+
+def attention_of_static(arrays: tuple[Any, Any, Any], told: Static) -> Array:
+    """Computes `scaled_dot_product_attention` over the first keys."""
     what = "scaled_dot_product_attention"
     query, key, value = arrays
-    cap = real(what, "softcap", softcap)
-    if not 0 <= cap < float("inf"):
-        raise DefinitionError(f"{what}: softcap={softcap}: expected a number of at least 0")
+    seen, cap = _limits(what, told)
     for label, array in {"key": key, "value": value}.items():
         kind = dtype_of(what, label, array)
         if kind.kind in "biu" and not key.dtype == value.dtype == np.int8:
@@ -214,13 +217,10 @@ def attention_of_static(
         raise ShapeError(f"{what}: length= needs a query of shape (N, heads, L, E)")
     if key.dtype == np.int8:
         key, value = (a[..., : -_behind(a.dtype)] for a in (key, value))
-    if window is not None and not is_causal:
-        raise DefinitionError(f"{what}: window={quoted(window)} needs is_causal=True")
-    if slopes is not None and not is_causal:
-        raise DefinitionError(f"{what}: slopes= needs is_causal=True")
-    seen = _ALL if window is None else min(_ALL, whole(what, "window", window, 1))
-    p = Problem(what, (query, key, value), None, 0.0, False, scale, enable_gqa, any_keys=True)
-    lengths = _whole_numbers(what, "length", length)
+    options = None, 0.0, False, told.scale, told.enable_gqa, True
+    p = Problem(what, (query, key, value), *options).scored(what, told.score, told.score_args)
+    slopes, sink = told.slopes, told.sink
+    lengths = _whole_numbers(what, "length", told.length)
     if lengths.shape not in ((1,), query.shape[:1]):
         raise ShapeError(
             f"{what}: length has shape {lengths.shape}, expected (1,) or {query.shape[:1]}"
@@ -247,9 +247,24 @@ def attention_of_static(
         bias = _bias(slopes, sink, p.full[1])
         rows = view_of(bias, (*query.shape[:-1], 2), (0, 8, 0, 4), bias.offset)
         given.append(p.split(rows))
-    if attend_static(given, bool(is_causal), numbers, p.split(out), p.split(column)):
+    causal, results = bool(told.is_causal), (p.split(out), p.split(column))
+    if attend_static(given, causal, numbers, *results, p.score):
         return out
-    return _composed(p, arrays, counts, bool(is_causal), numbers, enable_gqa, slopes, sink)
+    return _composed(p, arrays, counts, numbers, told)
+
+
+def _limits(what: str, told: Static) -> tuple[int, float]:
+    """Checks how many keys a query sees, and at what scores are capped; returns both."""
+    cap, window = real(what, "softcap", told.softcap), told.window
+    if not 0 <= cap < float("inf"):
+        raise DefinitionError(f"{what}: softcap={told.softcap}: expected a number of at least 0")
+    if window is not None and not told.is_causal:
+        raise DefinitionError(f"{what}: window={quoted(window)} needs is_causal=True")
+    if told.slopes is not None and not told.is_causal:
+        raise DefinitionError(f"{what}: slopes= needs is_causal=True")
+    if told.score is not None and (cap or told.slopes is not None):
+        raise DefinitionError(f"{what}: score= goes without softcap= and slopes=, which it can be")
+    return _ALL if window is None else min(_ALL, whole(what, "window", window, 1)), cap
 
 
 def _bias(slopes: Any, sink: Any, heads: int) -> Any:
@@ -271,11 +286,8 @@ def _composed(
     p: Problem,
     arrays: tuple[Any, Any, Any],
     counts: Any,
-    causal: bool,
     numbers: tuple[float, int, float],
-    enable_gqa: bool,
-    slopes: Any,
-    sink: Any,
+    told: Static,
 ) -> Array:
     """Likewise with a mask, where a device has no kernel for it."""
     from clprim import ops  # after what this is a part of
@@ -288,6 +300,7 @@ def _composed(
         )
     key, value = (_stored(a, p.dtype) for a in (key, value))
     scale, seen, cap = numbers
+    causal, slopes = bool(told.is_causal), told.slopes
     past = _from_the_end(counts, query.shape[-2])
     window = (seen - 1, -1) if causal and seen < _ALL else (-1, -1)
     mask = None
@@ -295,7 +308,8 @@ def _composed(
         mask = _distances(slopes[:, None, None], counts[:, None, None, None], shape=p.full)
     found = ops.cached_attention(
         query, key, value, mask, scale=scale, softcap=cap, is_causal=causal,
-        past=past, lengths=counts, window=window, enable_gqa=enable_gqa, sink=sink,
+        past=past, lengths=counts, window=window, enable_gqa=told.enable_gqa,
+        sink=told.sink, score=told.score, score_args=told.score_args,
     )  # fmt: skip
     assert not isinstance(found, tuple)  # no scores were asked for
     return found

@@ -14,7 +14,10 @@ import numpy as np
 
 from clprim import ops
 from clprim.arrays.creation import asarray
+from clprim.language.epilogue_snippet import appended, define_epilogue
 from clprim.ops.shared.dims import one_axis
+from clprim.ops.shared.epilogue import split_arguments
+from clprim.ops.shared.strings import kernel
 
 
 def _standardized(c: Any, x: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
@@ -119,6 +122,13 @@ def scaled_dot_product_attention(c: Any) -> Any:
         k, v = (ops.index_select(a, a.ndim - 3, heads) for a in (k, v))
     scores = ops.matmul(q, k, transpose_b=True)
     scores = scores * (1 / math.sqrt(q.shape[-1]) if c.scale is None else c.scale)
+    if c.score is not None:
+        arrays, numbers = split_arguments(c.score_args)
+        snippet = define_epilogue("scaled_dot_product_attention", c.score, part="score")
+        text = appended("y0 = x0;", snippet, 1, 0)
+        scores = kernel(text, "attention_score", scores.dtype)(
+            scores, *arrays, *map(float, numbers)
+        )
     mask = asarray(np.tri(*scores.shape[-2:], dtype=bool)) if c.is_causal else c.attn_mask
     if mask is not None and mask.dtype.kind == "b":
         scores = ops.where(mask, scores, -math.inf)

@@ -15,7 +15,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray, ones_like, zeros
 from clprim.call.packed import matrix_of
 from clprim.errors import DefinitionError
-from clprim.graph.spans import Rule, differentiable
+from clprim.graph.spans import Rule, arrays_in, differentiable
 from clprim.ops.gradients import composed
 from clprim.ops.gradients.contractions import apply_epilogue, with_windows
 from clprim.ops.registry import OPERATORS
@@ -88,7 +88,7 @@ def _rules(namespace: Mapping[str, Any]) -> dict[str, Rule]:
         aside = "x input" if name.endswith("_backward") else ""
         found[name] = Rule(wrt, partial(rule, ops), known=True, aside=aside)
     found["scaled_dot_product_attention"] = Rule(
-        "query key value attn_mask",
+        "query key value attn_mask score_args",
         partial(_attention, ops["scaled_dot_product_attention_backward"]),
         *("return_stats", "logsumexp state"),
         known=True,
@@ -121,12 +121,16 @@ def _dropped(dropout: Callable[..., Any], x: Any, *args: Any, **options: Any) ->
 
 
 def _attention(backward: Callable[..., Any], c: Any) -> Any:
-    mask = c.attn_mask
-    wanted = mask is not None and mask.dtype.kind not in "biu"
+    of_mask, of_score = c.wanted["attn_mask"], c.wanted["score_args"]
     given = c.grad, c.query, c.key, c.value, c.output, c.logsumexp, 0.0, c.is_causal
-    how = {"attn_mask": mask, "scale": c.scale, "enable_gqa": c.enable_gqa}
-    found = backward(*given, **how, mask_gradient=wanted)
-    return found if wanted else (*found, None)
+    names = "attn_mask scale enable_gqa score score_args"
+    how = {name: getattr(c, name) for name in names.split()}
+    found = backward(*given, **how, mask_gradient=of_mask, score_gradient=of_score)
+    grads = found[-1] if of_score else ()
+    # What has none stands in its own place.
+    read = zip(arrays_in(c.score_args), grads, strict=False)
+    slopes = tuple(x if g is None else g for x, g in read)
+    return *found[:3], found[3] if of_mask else None, slopes
 
 
 # --- rules of operators whose backward operators take other arguments, or have other names --------

@@ -13,7 +13,7 @@ from clprim.call.primitive import Target
 from clprim.dtypes import AnyDType, require_supported
 from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.language.composed import Composed
-from clprim.language.epilogue_snippet import appended, define_epilogue
+from clprim.language.epilogue_snippet import appended, define_epilogue, one
 from clprim.ops.shared.checks import number
 from clprim.ops.shared.ranks import Store
 from clprim.ops.shared.strings import kernel
@@ -52,7 +52,7 @@ def check_epilogue(
     given = tuple(args) if isinstance(args, tuple | list) else (args,)
     if epilogue is None:
         if given:
-            raise DefinitionError(f"{what}: epilogue_args= without an epilogue=")
+            raise DefinitionError(f"{what}: {part}_args= without {one(part)}=")
         if others:
             raise DefinitionError(f"{what}: {len(others) + 1} results without an epilogue=")
         return Epilogue()
@@ -62,12 +62,12 @@ def check_epilogue(
     if len(given) != len(names):
         plural = "" if len(given) == 1 else "s"
         raise DefinitionError(
-            f"{what}: epilogue_args= holds {len(given)} argument{plural}, the epilogue names "
+            f"{what}: {part}_args= holds {len(given)} argument{plural}, the {part} names "
             f"{len(names)} ({', '.join(names) or 'none'})"
         )
     reads = []
     for name, array in zip(names[:arrays], given, strict=False):
-        label = f"{name} of the epilogue"
+        label = f"{name} of the {part}"
         check_array(what, label, array, device)
         if not broadcasts_to(array.shape, shape):
             raise ShapeError(
@@ -78,7 +78,7 @@ def check_epilogue(
         require_supported([array.dtype], device.traits, str(device))
         reads.append(Read(name, operand_of(array)))
     for name, given_number in zip(names[arrays:], given[arrays:], strict=True):
-        number(what, f"{name} of the epilogue", given_number)
+        number(what, f"{name} of the {part}", given_number)
     known = tuple(range(len(shape)) if axes is None else axes)
     dims = [(f, d, known[axis]) for f, d, axis in resolve_dims(what, [snippet], len(known))]
     coords, sizes = (

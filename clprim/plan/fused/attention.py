@@ -43,6 +43,7 @@ def plan_attention(what: Heads, traits: DeviceTraits) -> Plan | None:
         launch,
         AttentionCode,
         {},
+        traits,
         width=width,
         vectors=vectors,
         rows=min(8, traits.sums // vectors // 4 * 4),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from clprim.plan.fused.heads import KEYS, AttentionCode, Heads, head_kernel, room
 from clprim.plan.kernel import Plan
@@ -22,6 +23,7 @@ FEW = 6
 class AttentionFewCode(AttentionCode):
     """What fused/attention_few.cl.jinja prints."""
 
+    lanes: ClassVar[str] = "keys"
     columns: int  # Vectors of a value's elements that are summed up at a time
     # Whether it is a slice's: ``sums`` gets the largest score and the sum of exponentials below it,
     # ``y`` what is not yet divided by that sum
@@ -70,6 +72,7 @@ def plan_attention_few(what: FewQueries, traits: DeviceTraits) -> Plan | None:
         launch,
         AttentionFewCode,
         apart,
+        traits,
         width=width,
         vectors=1,
         rows=FEW,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from clprim.plan.fused.heads import (
     KEYS,
@@ -79,6 +80,7 @@ def tiles_of(
 class AttentionGradientCode(AttentionCode):
     """What fused/attention_gradient.cl.jinja prints."""
 
+    lanes: ClassVar[str] = "keys"
     columns: int  # Vectors of a head's elements that are summed up at a time
     tile: int
 
@@ -116,12 +118,13 @@ def plan_attention_gradient(what: HeadGradients, traits: DeviceTraits) -> Plan |
     lanes = -(-queries // (tiles.width * tiles.vectors))
     read = ("q", "k", "sums", "mask")
     before = head_kernel(
-        replace(what, arrays={n: a for n, a in arrays.items() if n in read}, drop_rows=0),
+        replace(what, arrays=what.only(read), drop_rows=0),
         "attention_rows",
         (),
         ((lanes, what.heads), 3 * numbers * sums.itemsize, numbers),
         AttentionRowsCode,
         {},
+        traits,
         "written",
         large=LARGE,
         **common,
@@ -135,6 +138,7 @@ def plan_attention_gradient(what: HeadGradients, traits: DeviceTraits) -> Plan |
         (items, what.nbytes(arrays), 2 * what.pairs * (3 * size + 2 * features)),
         AttentionGradientCode,
         {**more, "shared": what.shared},
+        traits,
         "read",
         columns=tiles.columns,
         tile=tiles.tile,

@@ -82,7 +82,7 @@ def attention_kernel(
         words += DRAWN * (what.drop_rows > 0)
         shared = 4 * tile.across * tile.down * tile.units * sides(unit)[0]
         if divides(unit, tile, rooms[1]) and fits(unit, tile, words, local + shared, traits):
-            return _planned(what, unit, tile, rooms, local, sums_alone=sums_alone)
+            return _planned(what, unit, tile, rooms, local, traits, sums_alone=sums_alone)
     return None
 
 
@@ -92,6 +92,7 @@ def _planned(
     tile: HeadTile,
     rooms: tuple[int, int],
     local: int,
+    traits: DeviceTraits,
     *,
     sums_alone: bool,
 ) -> KernelPlan | None:
@@ -112,6 +113,7 @@ def _planned(
         launch,
         AttentionMatrixCode,
         {},
+        traits,
         "written" if sums_alone else "",
         group=items,
         unit=unit,

@@ -74,20 +74,20 @@ def plan_attention_matrix_gradient(what: HeadGradients, traits: DeviceTraits) ->
         return None
     kernels = [_kernel(what, unit, traits, of_keys=of_keys) for of_keys in (True, False)]
     workspace = {}
-    if _added(what):
+    if _summed(what):
         # Of scores that one large number masks, a logarithm has lost how many they are.
         names = ("q", "k", "v", "sums", "mask")
-        forward = Heads({n: what.arrays[n] for n in names}, what.causal)
+        forward = Heads(what.only(names), what.causal, score=what.score)
         kernels.insert(0, attention_kernel(forward, traits, sums_alone=True))
         workspace[ROWS] = 2 * what.heads * what.sizes["queries"], what.value
     found = tuple(kernel for kernel in kernels if kernel is not None)
     return Plan(found, workspace) if len(found) == len(kernels) else None
 
 
-def _added(what: Heads) -> bool:
-    """Whether a mask is added to scores."""
+def _summed(what: Heads) -> bool:
+    """Whether a mask, or a string, may bring scores far from 0."""
     mask = what.arrays.get("mask")
-    return mask is not None and mask.dtype.kind != "b"
+    return what.score is not None or (mask is not None and mask.dtype.kind != "b")
 
 
 def _kernel(
@@ -101,7 +101,7 @@ def _kernel(
         known = 12 * max(tile.block, tile.down * tile.units * sides(unit)[0])
         room = fits(unit, tile, words, local + known, traits)
         if room and not tile.held and divides(unit, tile, *rooms):
-            return _planned(what, unit, tile, rooms, local, of_keys=of_keys)
+            return _planned(what, unit, tile, rooms, local, traits, of_keys=of_keys)
     return None
 
 
@@ -111,6 +111,7 @@ def _planned(
     tile: HeadTile,
     rooms: tuple[int, int],
     local: int,
+    traits: DeviceTraits,
     *,
     of_keys: bool,
 ) -> KernelPlan | None:
@@ -135,19 +136,20 @@ def _planned(
         2 * what.pairs * ((3 if of_keys else 2) * size + 2 * features),
     )
     return head_kernel(
-        replace(what, arrays={n: arrays[n] for n in names if n in arrays}),
+        replace(what, arrays=what.only(names)),
         "attention_matrix_gradient",
         (*written, "dmask"),
         launch,
         AttentionMatrixGradientCode,
         {},
-        "read" if _added(what) else "",
+        traits,
+        "read" if _summed(what) else "",
         group=items,
         unit=unit,
         tile=tile,
         kept=unit.kept and tile.across == 1,
         of_keys=of_keys,
-        summed=_added(what),
+        summed=_summed(what),
         mine=read("mine", mine[0], owned),
         mine_value=read("mine_value", mine[1], owned),
         theirs=read("theirs", theirs[0], tile.block),

@@ -22,6 +22,7 @@ from clprim.plan.fused.gate import Gate, plan_gate
 from clprim.plan.fused.heads import Heads
 from clprim.plan.fused.inverted_residual import plan_inverted_residual
 from clprim.plan.fused.residual_tiles import InvertedResidual
+from clprim.plan.fused.score import Score
 from clprim.plan.strategy import Example, Family, single
 from clprim.plan.strides import Operand, dense_array
 from clprim.plan.units import mma_sync, subgroup_matrix, wmma
@@ -36,6 +37,23 @@ _CODES = Operand((2, 3, 50, 64), (3 * 50 * 68, 50 * 68, 68, 1), 0, np.dtype(np.i
 
 # A slope and a sink of each head, which all its queries share.
 _BIAS = Operand((2, 3, 2, 2), (0, 8, 0, 4), 0, _FLOAT)
+
+
+def _scored(heads: Any, text: str, *arrays: Operand, **told: str) -> Any:
+    """A call with a string that reads arrays."""
+    first = 5 if heads.drop_rows else 3 if heads.cached else 1
+    score = Score(text, **told, batch=heads.arrays["q"].shape[:-2], first=first)
+    named = {f"x{n}": a for n, a in enumerate(arrays)}
+    return replace(heads, arrays={**heads.arrays, **named}, score=score)
+
+
+# Of vectors, and of a number at a time; their derivatives are of what is changed and a gradient.
+_ON_VECTORS = "y0 += x0 * (coord(-1) - coord(-2)) + x1 + coord(1);"
+_ONE_BY_ONE = "if ((coord(1) + coord(-1)) % 2) y0 = x0 ? w0 * y0 / size(-1) : coord(-2);"
+# What they read of scores (2, 3, 50 or 150, as many): a number a head, one a query.
+_OF_HEADS = Operand((2, 3, 50, 50), (0, 4, 0, 0), 0, _FLOAT)
+_PARTS = Operand((2, 3, 50, 50), (0, 0, 4, 0), 0, np.dtype(np.int32))
+_ONES_SLOPE = "y0 = (coord(1) + coord(-1)) % 2 ? x0 ? x2 * w0 / size(-1) : 0 : x2;"
 
 
 def _apart(array: Operand) -> Operand:
@@ -70,6 +88,9 @@ def _examples_attention() -> Iterator[Example[Heads]]:
     for name, causal in (("static-cache", True), ("static-cache-whole", False)):
         arrays = {"q": x, "k": half, "v": half, "y": x, "sums": sums, "length": _LENGTHS}
         yield Example(name, Heads(arrays, causal), _LARGE)
+    plain = Heads(dict(zip(("q", "k", "v", "y", "sums"), (x, x, x, x, sums), strict=True)))
+    yield Example("score", _scored(plain, _ON_VECTORS, _OF_HEADS, dense_array(whole)), _LARGE)
+    yield Example("score-one-by-one", _scored(Heads(arrays, True), _ONE_BY_ONE, _PARTS), _LARGE)
     bias = replace(_BIAS, shape=(2, 3, 50, 2))
     more = dict.fromkeys("kv", _CODES) | {"bias": bias}
     yield Example("cache-of-8-bits", Heads({**arrays, **more}, True), _LARGE)
@@ -95,6 +116,8 @@ def _examples_matrix() -> Iterator[Example[Heads]]:
         traits = replace(GPU, matrix_units=(unit.name,), register_bytes=registers)
         what = Heads(arrays, causal, 16 if name == "wmma" else 0)
         yield Example(name, what, replace(traits, local_memory=64 << 10))
+        if causal:
+            yield Example("score", _scored(what, _ONE_BY_ONE, _PARTS), traits)
 
 
 def _examples_few() -> Iterator[Example[FewQueries]]:
@@ -111,10 +134,16 @@ def _examples_few() -> Iterator[Example[FewQueries]]:
         arrays = {"q": few, "k": x, "v": x, "y": few, "sums": row}
         if mask is not None:
             arrays["mask"] = dense_array((2, 3, 2, 50), dtype=mask)
-        yield Example(name, FewQueries(arrays, slices=slices), _LARGE)
+        what = FewQueries(arrays, slices=slices)
+        yield Example(name, what, _LARGE)
+        if mask is None and kind is None:
+            pairs = dense_array((2, 3, 2, 50))
+            yield Example("score", _scored(what, _ON_VECTORS, pairs, pairs), _LARGE)
         if slices > 1:
             cached = {n: a for n, a in arrays.items() if n != "mask"} | {"length": _LENGTHS}
-            yield Example("static-cache", FewQueries(cached, slices=slices), _LARGE)
+            what = FewQueries(cached, slices=slices)
+            yield Example("static-cache", what, _LARGE)
+            yield Example("score-cache", _scored(what, _ON_VECTORS, pairs, pairs), _LARGE)
             more = dict.fromkeys("kv", _CODES) | {"bias": _BIAS}
             yield Example("cache-of-8-bits", FewQueries({**cached, **more}, slices=slices), _LARGE)
 
@@ -140,7 +169,13 @@ def _examples_gradient() -> Iterator[Example[HeadGradients]]:
         assert tiles is not None  # it suits
         rows, room = tiles.partial
         dq = dense_array((2, 3, tiles.slices * rows, room), dtype=one.dtype)
-        yield Example(name, replace(what, arrays={**what.arrays, "dq": dq}), _LARGE)
+        what = replace(what, arrays={**what.arrays, "dq": dq})
+        yield Example(name, what, _LARGE)
+        if name == "causal":
+            scored = _scored(what, _ON_VECTORS, _OF_HEADS, of_batches, slope="y0 = x3;")
+            yield Example("score", scored, _LARGE)
+            one_by_one = _scored(what, _ONE_BY_ONE, _PARTS, slope=_ONES_SLOPE)
+            yield Example("score-one-by-one", one_by_one, _LARGE)
 
 
 def _examples_unit_gradient() -> Iterator[Example[HeadGradients]]:
@@ -158,6 +193,8 @@ def _examples_unit_gradient() -> Iterator[Example[HeadGradients]]:
     ):
         traits = replace(GPU, matrix_units=(unit.name,), local_memory=64 << 10)
         yield Example(name, HeadGradients({**arrays, **masks}, causal, drop), traits)
+    scored = _scored(HeadGradients(arrays), _ONE_BY_ONE, _PARTS, slope=_ONES_SLOPE)
+    yield Example("score", scored, traits)
 
 
 def _examples_gate() -> Iterator[Example[Gate]]:

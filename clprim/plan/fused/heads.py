@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from clprim.dtypes import AnyDType, stored_type
+from clprim.plan.fused.score import Score, ScoreCode, arrays_of, code_of
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, round_up
 from clprim.plan.machine import LOOPS
 from clprim.plan.parameters import Arguments
@@ -43,6 +44,7 @@ _CACHED = (("long", "window"), ("", "softcap"))
 class HeadsCode(KernelCode):
     """What all kernels of attention print."""
 
+    lanes: ClassVar[str] = ""  # What lies in the lanes of vectors: ``queries``, ``keys``
     value: str
     # By their names, ``mask`` and its gradient the last where there is one; ``inner`` is along a
     # head's elements, of a mask along queries
@@ -54,14 +56,23 @@ class HeadsCode(KernelCode):
     cached: bool = False
     biased: bool = False  # Whether ``bias`` has each head's slope of distances, and its sink
     dropout: bool
+    score: ScoreCode | None = None  # The user's string, and the coordinates that it asks for
+    coords: tuple[tuple[int, int], ...] = ()
+    sizes: tuple[tuple[int, str], ...] = ()
     query_room: int  # Elements of a head that local memory has room for
     value_room: int
+
+    @property
+    def score_slope(self) -> str:
+        """The string's derivative."""
+        return self.score.slope if self.score else ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionCode(HeadsCode):
     """What fused/attention.cl.jinja prints, and fused/attention_gradient.cl.jinja most of."""
 
+    lanes: ClassVar[str] = "queries"
     width: int
     vectors: int  # Of queries; in the gradient, of keys
     # Keys, and later elements of values, that are summed up at a time; in the gradient queries, and
@@ -95,6 +106,12 @@ class Heads:
     arrays: Mapping[str, Operand]
     causal: bool = False
     drop_rows: int = 0  # See `clprim.ops.attention`; 0 where no weights drop out
+    score: Score | None = None  # Which reads arrays ``x0``, … behind those above
+
+    def only(self, names: Iterable[str]) -> dict[str, Operand]:
+        """Returns the arrays of these names that are there, and those of the string."""
+        scored = arrays_of(self.score, self.arrays)
+        return {n: self.arrays[n] for n in names if n in self.arrays} | scored
 
     @property
     def heads(self) -> int:
@@ -151,9 +168,14 @@ class HeadLoops:
 
 
 def head_loops(
-    arrays: Mapping[str, Operand], wide: AnyDType, sizes: Mapping[str, int]
+    arrays: Mapping[str, Operand],
+    wide: AnyDType,
+    sizes: Mapping[str, int],
+    scored: Collection[str] = (),
+    *,
+    keys: bool = False,
 ) -> HeadLoops | None:
-    """Returns the loops over heads; None of more than four."""
+    """Returns the loops over heads; None of more than four. ``keys`` may be the lanes."""
     given = tuple(arrays.values())
     dims = [
         Dim(n, tuple(a.strides[d] if a.shape[d] > 1 else 0 for a in given))
@@ -169,14 +191,15 @@ def head_loops(
     numbers = {**sizes, **{f"size_{n}": d.size for n, d in enumerate(loops)}}
     codes = []
     for n, (name, a) in enumerate(arrays.items()):
-        step = along[n] if name == "mask" else inner[n]
-        as_value = a.dtype if a.dtype.kind in "bi" and name not in ("k", "v") else wide
+        of_pairs = name == "mask" or name in scored
+        step = along[n] if of_pairs and not (keys and name in scored) else inner[n]
+        as_value = a.dtype if a.dtype.kind in "biu" and name not in ("k", "v") else wide
         code = OperandCode.of(name, a.dtype, as_value, a.in_elements(step))
         codes.append(code)
         numbers[f"{name}_start"] = a.in_elements(space.offsets[n])
         numbers |= {f"{name}_{m}": a.in_elements(d.strides[n]) for m, d in enumerate(loops)}
         numbers[f"{name}_row"] = a.in_elements(along[n])
-        if name == "mask" or (name not in _COLUMNS and code.inner != "one"):
+        if of_pairs or (name not in _COLUMNS and code.inner != "one"):
             numbers[f"{name}_step"] = a.in_elements(inner[n])
     return HeadLoops(tuple(codes), index_type(Space((*loops, *reach), space.offsets)), numbers)
 
@@ -188,6 +211,7 @@ def head_kernel(
     launch: tuple[tuple[int, int], int, int],
     kind: type[HeadsCode],
     more: Mapping[str, int],
+    traits: DeviceTraits,
     rows_memory: str = "",
     group: int = 1,
     **fields: Any,
@@ -196,7 +220,9 @@ def head_kernel(
     # What weights are made from, two numbers a query, is ``read`` or ``written`` in `ROWS`.
     value, sizes = stored_type(what.value).value, what.sizes
     shared = _CACHED if what.cached else _DROPPING if what.drop_rows else ()
-    loops = head_loops(what.arrays, what.value, {**sizes, **more})
+    scored = arrays_of(what.score, what.arrays)
+    keys = kind.lanes == "keys"
+    loops = head_loops(what.arrays, what.value, {**sizes, **more}, scored, keys=keys)
     if loops is None:
         return None
     found = Arguments(loops.index)
@@ -207,6 +233,15 @@ def head_kernel(
     if what.drop_rows:
         found.numbers(drop_rows=what.drop_rows)
     found.numbers(**loops.numbers)
+    if what.score is not None:
+        codes = {a.name: a for a in loops.codes if a.name in scored}
+        pairs = (*sizes.values(),)[:2]
+        given = what.score, codes, pairs, what.value, traits
+        own, numbers = code_of(*given, lanes=bool(kind.lanes))
+        fields |= own
+        found.numbers(**numbers)
+        for n, scalar in enumerate(own["score"].scalars):
+            found.scalar(value, scalar, what.score.first + n)
     if rows_memory:
         found.memory(value, f"{ROWS}_memory", ROWS, read_only=rows_memory == "read")
     mask = what.arrays.get("mask")
@@ -214,9 +249,9 @@ def head_kernel(
         name=name,
         parameters=tuple(found.parameters),
         index=loops.index,
-        doubles=value == "double",
+        doubles=value == "double" or any(a.storage == "double" for a in loops.codes),
         value=value,
-        arrays=loops.codes,
+        arrays=tuple(a for a in loops.codes if a.name not in scored),
         mask="" if mask is None else "bool" if mask.dtype.kind == "b" else "float",
         mask_of_queries=mask is not None and mask.in_elements(mask.strides[-2]) == 1,
         causal=what.causal,

@@ -23,7 +23,7 @@ from clprim.graph.passes.layout.reshaping import broadcast, in_shape, reshaped
 from clprim.graph.passes.rewrite import Rewrite
 from clprim.graph.relocation import relocation
 from clprim.plan.strides import Operand, dense_strides
-from clprim.primitives.attention import ATTENTION, Causal
+from clprim.primitives.attention import ATTENTION, Options
 from clprim.primitives.grouped import Grouped
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device
@@ -232,7 +232,7 @@ def _made(
     strides = dense_strides(column, dtype.itemsize, range(len(column)))
     sums = Operand(column, strides, 0, dtype, (Buffer(nbytes), 0))
     reads = [q.operand, k.operand, v.operand, *([] if mask is None else [mask])]
-    told = {"primitive": ATTENTION, "options": Causal(causal=False, rows=0), "kept": {}}
+    told = {"primitive": ATTENTION, "options": Options(), "kept": {}}
     told["numbers"] = (scale * q.factor * k.factor,)
     made = replanned(heads.rewrite.device, products[1], reads, (y, sums), **told)
     return None if made is None else (made, end)
