@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from clprim.dtypes import AnyDType, stored_type
-from clprim.plan.fused.score import Score, ScoreCode, arrays_of, code_of
+from clprim.plan.fused.score import Score, ScoreCode, add_score, arrays_of
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, round_up
 from clprim.plan.machine import LOOPS
 from clprim.plan.parameters import Arguments
@@ -237,11 +237,7 @@ def head_kernel(
         codes = {a.name: a for a in loops.codes if a.name in scored}
         pairs = (*sizes.values(),)[:2]
         given = what.score, codes, pairs, what.value, traits
-        own, numbers = code_of(*given, lanes=bool(kind.lanes))
-        fields |= own
-        found.numbers(**numbers)
-        for n, scalar in enumerate(own["score"].scalars):
-            found.scalar(value, scalar, what.score.first + n)
+        fields |= add_score(found, *given, lanes=bool(kind.lanes))
     if rows_memory:
         found.memory(value, f"{ROWS}_memory", ROWS, read_only=rows_memory == "read")
     mask = what.arrays.get("mask")

@@ -21,6 +21,7 @@ from clprim.language.rename import renamed
 from clprim.language.snippet import Snippet
 from clprim.language.tree import Binary, Call, Cast, Expr, Node
 from clprim.plan.kernel import OperandCode
+from clprim.plan.parameters import Arguments
 from clprim.plan.snippets import Printed, own_names, unified_functions
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
@@ -78,7 +79,8 @@ class ScoreCode:
     vectors: bool  # Whether it, and its derivative, are of vectors, whose coordinates are floats
 
 
-def code_of(
+def add_score(
+    found: Arguments,
     score: Score,
     arrays: Mapping[str, OperandCode],
     sizes: tuple[int, ...],
@@ -86,8 +88,8 @@ def code_of(
     traits: DeviceTraits,
     *,
     lanes: bool,
-) -> tuple[dict[str, Any], dict[str, int]]:
-    """Returns the fields of a kernel's code that a string fills, and numbers that it needs."""
+) -> dict[str, Any]:
+    """Adds the numbers that a string needs; returns the fields of a kernel's code that it fills."""
     shape = (*score.batch, *sizes)
     parts = [s for s in (score.snippet, score.derived) if s is not None]
     _, scalars = score.counts
@@ -108,6 +110,9 @@ def code_of(
     numbers = {f"coord_{axis}_step": math.prod(score.batch[axis + 1 :]) for axis in outer}
     numbers |= {f"coord_{axis}_size": shape[axis] for axis in outer}
     numbers |= {f"size_of_{axis}": shape[axis] for _, axis in counted}
+    found.numbers(**numbers)
+    for n in range(scalars):
+        found.scalar(real, f"w{n}", score.first + n)
     code = ScoreCode(
         text=texts[0],
         slope=texts[1] if len(texts) > 1 else "",
@@ -117,7 +122,7 @@ def code_of(
         outer=tuple(outer),
         vectors=on_vectors is not None,
     )
-    fields = {
+    return {
         "score": code,
         "preamble": score.preamble,
         "coords": tuple(coords),
@@ -126,7 +131,6 @@ def code_of(
         "unified": unified_functions(on_vectors or parts, score.preamble, traits),
         "own": own_names(parts, score.preamble),
     }
-    return fields, numbers
 
 
 def _on_vectors(parts: list[Snippet], arrays: int, ndim: int) -> list[Snippet] | None:
