@@ -128,7 +128,8 @@ TRUTHS = {
     "equal": "==",
     "not_equal": "!=",
 }
-_MIRRORED = {
+#: What compares b with a as these compare a with b.
+MIRRORED = {
     "less": "greater",
     "less_equal": "greater_equal",
     "greater": "less",
@@ -142,7 +143,7 @@ def comparison(name: str, left: str, right: str, a: AnyDType, b: AnyDType, fp64:
     if "uint64" in (a.name, b.name) and kinds in ("ui", "iu"):
         # C compares both as unsigned numbers, in which -1 is the greatest.
         if kinds == "iu":
-            return comparison(_MIRRORED.get(name, name), right, left, b, a, fp64)
+            return comparison(MIRRORED.get(name, name), right, left, b, a, fp64)
         compared = f"{left} {TRUTHS[name]} (ulong){right}"
         if name in ("greater", "greater_equal", "not_equal"):
             return f"{right} < 0 || {compared}"

@@ -44,6 +44,8 @@ class Protocols:
             options.setdefault("axis", 0)
             function = getattr(self.namespace, _REDUCTIONS[name])
             return function(*inputs, **_given(name, out, options))
+        # NumPy makes arrays of its numbers where it compares them.
+        inputs = tuple(v[()] if isinstance(v, np.ndarray) and not v.ndim else v for v in inputs)
         for value in inputs:
             if not isinstance(value, cl_array.Array | int | float | complex | np.generic):
                 raise DTypeError(

@@ -7,6 +7,7 @@ from typing import Any
 
 from clprim import ops
 from clprim.arrays.array import Array
+from clprim.arrays.creation import full
 from clprim.errors import DefinitionError, ShapeError
 from clprim.functions.shape import broadcast_to
 from clprim.ops.shared.checks import dtype_of
@@ -49,6 +50,8 @@ def reduced(
             found = found if total.dtype.kind in "biu" else found.astype(total.dtype)
         else:
             found = operator(ops.where(where, x, filled), **options)
+    elif nothing is None and not x.size:
+        found = full(ops.sum(x, **options).shape, initial, x.dtype)
     else:
         found = operator(x, **options)
     if initial is not None and join is not None:

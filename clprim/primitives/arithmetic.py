@@ -12,7 +12,7 @@ import pyopencl.array as cl_array
 
 from clprim import dtypes
 from clprim.arrays.array import Array
-from clprim.arrays.expressions import GRADIENTS, SIGNS, comparison, renamed, statements
+from clprim.arrays.expressions import GRADIENTS, MIRRORED, SIGNS, comparison, renamed, statements
 from clprim.arrays.operators import Arithmetic, Operators
 from clprim.dtypes import NO_ARRAY, AnyDType, require_number
 from clprim.errors import ComplexError, DTypeError, OverlapError, quoted, upload_hint
@@ -106,7 +106,7 @@ def binary(
     if not is_array and a.dtype.itemsize == 2:
         b = dtypes.adapted(b, a.dtype)
     if name in _COMPARISONS:
-        return _compare(name, a, b, is_array, out)
+        return _compare(MIRRORED.get(name, name) if swapped else name, a, b, is_array, out)
     if name == "power" and not swapped and type(b) in (int, float) and b in _POWERS:
         simple = None if a.dtype.kind in "biu" else _operator(_POWERS[b], name, a.dtype)
         if simple is not None:

@@ -58,10 +58,11 @@ def is_array(value: object) -> bool:
 
 
 def operand(what: str, value: Any) -> Any:
-    """Returns an array as it is, or a number."""
+    """Returns an array as it is, or a number; NumPy's keep their dtype."""
     if is_array(value) or isinstance(value, np.complexfloating | complex):
         return value
-    return number(what, "an operand that is no device array", value)
+    plain = number(what, "an operand that is no device array", value)
+    return value if isinstance(value, np.generic) else plain
 
 
 def check_real(what: str, *operands: Any) -> None:

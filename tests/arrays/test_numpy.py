@@ -494,3 +494,38 @@ def test_convolutions_take_pytorchs_positional_arguments(device):
     equal(ops.conv2d(x, w, None, 2, 1, 1, 1), named.get())
     back = ops.conv_transpose2d(named, w, None, stride=2, padding=1, output_padding=0)
     equal(ops.conv_transpose2d(named, w, None, 2, 1, 0, 1, 1), back.get())
+
+
+@pytest.mark.parametrize("name", "less less_equal greater greater_equal equal not_equal".split())
+def test_a_number_is_compared_with_an_array(device, name):
+    # It was compared the other way round.
+    values = np.float32([-1, 0, 1, np.nan])
+    x, ours, theirs = cp.asarray(values), getattr(cp, name), getattr(np, name)
+    for number in (0, 0.0, np.float32(0), np.int64(0)):
+        np.testing.assert_array_equal(ours(number, x).get(), theirs(number, values))
+        np.testing.assert_array_equal(theirs(number, x).get(), theirs(number, values))
+        np.testing.assert_array_equal(ours(x, number).get(), theirs(values, number))
+    assert ((np.float32(0) < x).get() == (np.float32(0) < values)).all()
+
+
+def test_numbers_of_numpys_before_an_array_keep_their_dtype(double_device):
+    # They became Python's, which adapt, as those behind an array do not.
+    for dtype in (np.uint8, np.int32, np.float32, np.complex64):
+        values = np.array([1, 2, 3], dtype)
+        x = cp.asarray(values)
+        for number in (np.int16(4), np.float32(4), np.float64(4), np.complex64(4)):
+            for call in (lambda n, x: n - x, np.divide, np.power, lambda n, x: x * n):
+                found, wanted = call(number, x), call(number, values)
+                assert found.dtype == wanted.dtype
+                np.testing.assert_allclose(found.get(), wanted, rtol=1e-6)
+    assert cp.maximum(np.float64(1), cp.ones((2,))).dtype == np.float64
+
+
+def test_extrema_of_nothing_are_the_initial_number(device):
+    for name in ("max", "min"):
+        for shape, axis in (((0,), None), ((2, 0), 1), ((0, 3), 0), ((0, 3), 1)):
+            values = np.zeros(shape, np.float32)
+            found = getattr(cp, name)(cp.asarray(values), axis=axis, initial=5.0)
+            wanted = getattr(np, name)(values, axis=axis, initial=5.0)
+            assert found.dtype == wanted.dtype
+            np.testing.assert_array_equal(found.get(), wanted)
