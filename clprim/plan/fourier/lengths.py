@@ -159,8 +159,8 @@ def recipe(n: int, count: int, itemsize: int, traits: DeviceTraits, halved: bool
         # What follows a chirp is read behind its end, and multiplied by 0 or not written.
         for name, more in (("order" if ordered else "chirp", n), ("filter", m)):
             tables[name], size = size, size + more
-        rest = {"tables": tables, "size": size, "fine": inner.fine}
-        return Recipe(n, inner.lengths, m, fused, ordered, **rest)
+        known = replace(inner, n=n, convolved=m, fused=fused, ordered=ordered)
+        return replace(known, tables=tables, size=size)
     most = longest(traits, itemsize)
     lanes = traits.lanes(itemsize)
     if traits.is_cpu and count < lanes and n >= 256:
