@@ -26,7 +26,7 @@ from clprim.ops.shape.join import stack
 from clprim.ops.shape.turn import diagonal as _diagonal
 from clprim.ops.shape.turn import tril
 from clprim.ops.shared.checks import dtype_of, is_array, number
-from clprim.plan.strides import broadcast_shapes, normalize_axes
+from clprim.plan.strides import broadcast_shapes, normalize_axes, normalize_axis
 from clprim.runtime.device import current_device
 
 __all__ = [
@@ -36,7 +36,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "inv",
     "lstsq",
@@ -55,12 +57,21 @@ __all__ = [
     "svd",
     "svdvals",
     "tensordot",
+    "tensorinv",
+    "tensorsolve",
     "trace",
     "vecdot",
     "vector_norm",
 ]
 
 LinAlgError = SingularError
+
+
+class EigResult(NamedTuple):
+    """What `eig` returns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EighResult(NamedTuple):
@@ -151,6 +162,24 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     return found[1] if mode == "r" else QRResult(*found)
 
 
+def eig(a: Any) -> EigResult:
+    """See `numpy.linalg.eig`, which computes it on the host."""
+    a = _wide("eig", a)
+    return EigResult(*_real_if_all_are(a, *engine.eig(a)))
+
+
+def eigvals(a: Any) -> Array:
+    """See `numpy.linalg.eigvals`, which computes it on the host."""
+    a = _wide("eigvals", a)
+    return _real_if_all_are(a, engine.eigvals(a))[0]
+
+
+def _real_if_all_are(a: Any, w: Any, *vectors: Any) -> tuple[Any, ...]:
+    if a.dtype.kind == "c" or (w.imag != 0).any().get():
+        return w, *vectors
+    return tuple(x.real.copy() for x in (w, *vectors))
+
+
 def eigh(a: Any, UPLO: str = "L") -> EighResult:  # noqa: N803
     """See `numpy.linalg.eigh`."""
     return EighResult(*engine.eigh(_wide("eigh", a), UPLO))
@@ -220,17 +249,41 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Array, Array, Arr
             f"linalg.lstsq: shapes {a.shape} and {b.shape}: expected (m, n) and (m,) or (m, k)"
         )
     columns = b if b.ndim == 2 else b[:, None]
+    least = None if rcond is None else max(rcond, _epsilon(a))
+    x, rest, rank, s = engine.lstsq(a, columns, least)
     m, n = a.shape
-    u, s, vh = engine.svd(a, full_matrices=False)
-    least = max(m, n) * _epsilon(a) if rcond is None else max(rcond, _epsilon(a))
-    large = s > _cutoff(a, s, None, least)
-    inverse = where(large, 1 / where(large, s, 1), 0)
-    x = matmul(adjoint(vh), inverse[:, None].astype(a.dtype) * matmul(adjoint(u), columns))
-    rank = large.astype(np.int64).sum()
-    rest = abs(columns - matmul(a, x)) ** 2
     full = m > n and int(rank.get()) == n
-    residuals = rest.sum(axis=0) if full else rest[:0, 0]
-    return (x if b.ndim == 2 else x[:, 0]), residuals, rank, s
+    return (x if b.ndim == 2 else x[:, 0]), (rest if full else rest[:0]), rank, s
+
+
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
+    """See `numpy.linalg.tensorsolve`."""
+    dtype_of("linalg.tensorsolve", "a", a)
+    dtype_of("linalg.tensorsolve", "b", b)
+    last = [normalize_axis("linalg.tensorsolve", d, a.ndim) for d in axes or ()]
+    a = a.transpose(*(d for d in range(a.ndim) if d not in last), *last)
+    shape, size = a.shape[b.ndim :], math.prod(a.shape[b.ndim :])
+    if b.size != size or a.size != size * size:
+        raise ShapeError(
+            f"linalg.tensorsolve: shapes {a.shape} and {b.shape}: expected as many numbers in b as "
+            "in what it is solved for"
+        )
+    return solve(a.reshape(size, size), b.reshape(-1)).reshape(shape)
+
+
+def tensorinv(a: Any, ind: int = 2) -> Array:
+    """See `numpy.linalg.tensorinv`."""
+    dtype_of("linalg.tensorinv", "a", a)
+    if not is_integer(ind) or ind <= 0:
+        raise DefinitionError(f"linalg.tensorinv: ind={quoted(ind)}: expected a number above 0")
+    front, back = a.shape[:ind], a.shape[ind:]
+    if math.prod(front) != math.prod(back):
+        raise ShapeError(
+            f"linalg.tensorinv: shape {a.shape}: expected as many numbers in the first {ind} "
+            "dimensions as in the others"
+        )
+    found: Array = inv(a.reshape(math.prod(front), -1)).reshape(*back, *front)
+    return found
 
 
 def matrix_power(a: Any, n: int) -> Array:

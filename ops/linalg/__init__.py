@@ -1,7 +1,7 @@
 """Linear algebra of batches of matrices, by the names and arguments of `torch.linalg`."""
 
 from clprim.arrays.validation import check_arguments
-from clprim.ops.linalg.orthogonal import qr
+from clprim.ops.linalg.orthogonal import householder_product, qr
 from clprim.ops.linalg.solving import (
     cholesky,
     cholesky_ex,
@@ -14,7 +14,7 @@ from clprim.ops.linalg.solving import (
     solve_ex,
     solve_triangular,
 )
-from clprim.ops.linalg.spectra import eigh, eigvalsh, svd, svdvals
+from clprim.ops.linalg.spectra import eig, eigh, eigvals, eigvalsh, lstsq, svd, svdvals
 from clprim.ops.product.det import det
 from clprim.ops.registry import document
 
@@ -22,10 +22,14 @@ __all__ = [
     "cholesky",
     "cholesky_ex",
     "det",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
+    "householder_product",
     "inv",
     "inv_ex",
+    "lstsq",
     "lu",
     "lu_factor_ex",
     "qr",

@@ -14,7 +14,7 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import zeros
-from clprim.errors import DefinitionError, quoted
+from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.graph.repeat import repeatable
 from clprim.ops.elementwise.choices import where
 from clprim.ops.linalg.shared import (
@@ -32,6 +32,7 @@ from clprim.ops.linalg.shared import (
 from clprim.ops.linalg.solving import identity, solve_triangular, substituted
 from clprim.ops.product.matmul import matmul
 from clprim.ops.shape.turn import tril, triu
+from clprim.ops.shared.checks import dtype_of
 from clprim.primitives.decomposition import Options, decompose
 
 _MODES = ("reduced", "complete", "r")
@@ -145,3 +146,30 @@ def qr(A: Any, mode: str = "reduced") -> tuple[Array, Array]:
     h, tau = reflections(A)
     r = triu(h[..., :k, :])
     return (none if mode == "r" else reflected(h, tau, k)), r
+
+
+def householder_product(A: Any, tau: Any) -> Array:
+    """Returns the first columns of the product of reflections, as many as A has.
+
+    Args:
+        A: (…, m, n), m no less than n, whose columns below the diagonal are vectors v.
+        tau: (…, k), k no more than n: factors of reflections 1 - tau v vᴴ.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> v, tau = cp.asarray(np.float32([[9], [1]])), cp.asarray(np.float32([1]))
+        >>> ops.linalg.householder_product(v, tau).get()
+        array([[ 0.],
+               [-1.]], dtype=float32)
+    """
+    what = "linalg.householder_product"
+    matrices(what, "A", A)
+    dtype_of(what, "tau", tau)
+    m, n = A.shape[-2:]
+    if n > m or tau.shape[:-1] != A.shape[:-2] or not tau.ndim or tau.shape[-1] > n:
+        raise ShapeError(
+            f"{what}: A has shape {A.shape} and tau {tau.shape}, expected (…, m, n) that is not "
+            "wide and (…, k) of no more columns"
+        )
+    return reflected(A, tau, n)

@@ -109,17 +109,21 @@ def by_blocks(a: Any) -> bool:
     return apart and max(a.shape[-2:]) <= MOST
 
 
-def on_host(what: str, compute: Callable[..., Any], *arrays: Any) -> Any:
-    """Computes with NumPy, which is said once for every operator."""
+def on_host(what: str, compute: Callable[..., Any], *arrays: Any, why: str = "") -> Any:
+    """Computes with NumPy, which is said once for every operator.
+
+    Raises:
+        SingularError: NumPy cannot.
+    """
     if what not in _warned:
         _warned.add(what)
         shape = arrays[0].shape[-2:]
-        warnings.warn(
-            f"{what}: matrices of {shape[0]} × {shape[1]} are too large for a kernel: "
-            "NumPy computes them on the host",
-            stacklevel=4,
-        )
-    found = compute(*(a.get() for a in arrays))
+        why = why or f"matrices of {shape[0]} × {shape[1]} are too large for a kernel"
+        warnings.warn(f"{what}: {why}: NumPy computes them on the host", stacklevel=4)
+    try:
+        found = compute(*(a.get() for a in arrays))
+    except np.linalg.LinAlgError as error:
+        raise SingularError(f"{what}: {error}") from None
     return tuple(map(asarray, found)) if isinstance(found, tuple) else asarray(found)
 
 

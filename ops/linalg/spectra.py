@@ -13,12 +13,13 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.arrays.creation import zeros
 from clprim.dtypes import real_dtype
-from clprim.errors import DefinitionError, quoted
+from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.elementwise.choices import where
 from clprim.ops.linalg.blocks import singular, spectrum
 from clprim.ops.linalg.orthogonal import qr
 from clprim.ops.linalg.shared import (
     adjoint,
+    alike,
     by_blocks,
     checked,
     eye,
@@ -33,6 +34,7 @@ from clprim.ops.linalg.shared import (
 from clprim.ops.product.matmul import matmul
 from clprim.ops.shape.join import cat
 from clprim.ops.shape.turn import tril, triu
+from clprim.ops.shared.sums import SUM
 from clprim.primitives.decomposition import Options, decompose
 
 # --- symmetric and Hermitian matrices ------------------------------------------------------------
@@ -125,6 +127,43 @@ def _of_values(c: Any) -> Any:
 def eigvalsh_ex(A: Any, UPLO: str) -> tuple[Array, Array]:
     """Returns what `eigvalsh` does, and whether there is no such."""
     return _rotated(A, UPLO, ("w", "info"))
+
+
+# --- other square matrices ------------------------------------------------------------------------
+
+
+def eig(A: Any) -> tuple[Array, Array]:
+    """Returns the eigenvalues and eigenvectors of square matrices, which NumPy computes.
+
+    Args:
+        A: (…, n, n).
+
+    Returns:
+        (…, n) and (…, n, n), whose columns are the vectors; both complex.
+
+    Raises:
+        SingularError: A matrix is not finite.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> values, vectors = ops.linalg.eig(cp.asarray(np.float32([[1, 0], [0, 2]])))
+        >>> values.get()
+        array([1.+0.j, 2.+0.j], dtype=complex64)
+    """
+    return _unlike("linalg.eig", A, np.linalg.eig)
+
+
+def eigvals(A: Any) -> Array:
+    """Returns the eigenvalues of square matrices alone; see `eig`."""
+    return _unlike("linalg.eigvals", A, lambda a: (np.linalg.eigvals(a),))[0]
+
+
+def _unlike(what: str, a: Any, compute: Any) -> Any:
+    dtype = matrices(what, "A", a, square=True)
+    kind = np.result_type(dtype, np.complex64)
+    why = "no kernel takes matrices that are not Hermitian"
+    return on_host(what, lambda a: tuple(x.astype(kind) for x in compute(a)), a, why=why)
 
 
 # --- singular values -----------------------------------------------------------------------------
@@ -229,3 +268,42 @@ def svdvals_ex(A: Any) -> tuple[Array, Array]:
         return singular(a, full=False)[1::2]  # type: ignore[return-value]
     found = on_host("linalg.svdvals", lambda a: np.linalg.svd(a, compute_uv=False), A)
     return found, zero_info(A)
+
+
+# --- least squares -------------------------------------------------------------------------------
+
+
+def lstsq(A: Any, B: Any, rcond: Any = None) -> tuple[Array, Array, Array, Array]:
+    """Returns the shortest X for which the squares of A X - B are least, by singular values.
+
+    Args:
+        A: (…, m, n).
+        B: (…, m, k).
+        rcond: Which share of the largest singular value others exceed that count; by default the
+            dtype's epsilon times the larger of m and n.
+
+    Returns:
+        X, (…, n, k); the sums of squares that are left, (…, k); how many singular values count,
+        (…), int64; and these, (…, min(m, n)).
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> a, b = cp.asarray(np.float32([[2], [0]])), cp.asarray(np.float32([[4], [3]]))
+        >>> x, left, rank, _ = ops.linalg.lstsq(a, b)
+        >>> x.get(), left.get()
+        (array([[2.]], dtype=float32), array([9.], dtype=float32))
+    """
+    what = "linalg.lstsq"
+    dtype = matrices(what, "A", A)
+    matrices(what, "B", B)
+    if A.shape[-2] != B.shape[-2]:
+        raise ShapeError(f"{what}: A has shape {A.shape} and B {B.shape}, expected as many rows")
+    a, b = alike(what, A, B)
+    u, s, vh = svd(a, full_matrices=False)
+    if rcond is None:
+        rcond = max(a.shape[-2:]) * float(np.finfo(real_dtype(dtype)).eps)
+    large = s > (s.max(axis=-1, keepdims=True) * rcond if s.size else s)
+    inverse = where(large, 1 / where(large, s, 1), 0)
+    x = matmul(adjoint(vh), inverse[..., None].astype(a.dtype) * matmul(adjoint(u), b))
+    return x, SUM(abs(b - matmul(a, x)) ** 2, axis=-2), large.astype(np.int64).sum(axis=-1), s

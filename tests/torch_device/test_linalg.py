@@ -18,6 +18,14 @@ def drawn(*shape):
 A, B = drawn(3, 5, 5) + 3 * torch.eye(5), drawn(3, 5, 2)
 P = A @ A.mT + torch.eye(5)
 TALL = drawn(3, 7, 4)
+
+
+def ordered(values):
+    """Eigenvalues, which have no order, by their imaginary parts, as pairs."""
+    order = torch.argsort((100 * values.imag + values.real).detach().cpu(), -1).to(values.device)
+    return torch.view_as_real(torch.take_along_dim(values, order, -1))
+
+
 CALLS = {
     "solve": (L.solve, A, B),
     "solve of rows": (lambda a, b: L.solve(a, b.mT, left=False), A, B),
@@ -63,6 +71,24 @@ CALLS = {
     "matrix_power": (lambda a: L.matrix_power(a, -2), A),
     "multi_dot": (lambda a: L.multi_dot([a[0], a[1], a[2]]), A),
     "tensorinv": (lambda a: L.tensorinv(a[0].reshape(5, 5), ind=1), A),
+    "eigvals": (lambda a: ordered(L.eigvals(a)), A),
+    "eig": (lambda a: [ordered(L.eig(a)[0]), (abs(L.eig(a)[1]) ** 4).sum()], A),
+    "householder_product": (L.householder_product, *torch.geqrf(TALL)),
+    "geqrf": (lambda a: torch.geqrf(a.detach()), TALL),
+    "ormqr": (lambda a, t, c: torch.ormqr(a, t, c, transpose=True), *torch.geqrf(TALL), TALL),
+    "ormqr of rows": (
+        lambda a, t, c: torch.ormqr(a, t, c.mT, left=False),
+        *torch.geqrf(TALL),
+        TALL,
+    ),
+    "lstsq": (lambda a, b: L.lstsq(a, b)[0], TALL, TALL[..., :2]),
+    "lstsq of wide": (lambda a, b: L.lstsq(a.mT, b)[0], TALL, TALL[:, :4, :2]),
+    "all of lstsq": (
+        lambda a, b: list(L.lstsq(a.detach(), b.detach(), driver="gelsd")),
+        TALL,
+        TALL[..., :2],
+    ),
+    "lstsq of vectors": (lambda a, b: list(L.lstsq(a.detach(), b.detach())), TALL, TALL[..., 0]),
     "inverse of large": (L.inv, P.new_tensor(0) + torch.eye(70) * 2),
 }
 
@@ -74,6 +100,7 @@ def close(found, expected):
         torch.testing.assert_close(one.cpu(), other, rtol=2e-3, atol=2e-4)
 
 
+@pytest.mark.filterwarnings("ignore:linalg.eig")
 @pytest.mark.filterwarnings("ignore:torch.cholesky is deprecated", "ignore:torch.triangular_solve")
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 @pytest.mark.parametrize("name", CALLS)

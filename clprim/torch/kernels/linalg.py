@@ -12,9 +12,11 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import zeros
 from clprim.functions.shape import broadcast_to
 from clprim.ops.index.gather import take_along_dim
+from clprim.ops.linalg.orthogonal import reflected, reflections
 from clprim.ops.linalg.shared import adjoint, alike
 from clprim.ops.linalg.solving import determinant, identity, rows_of, unpacked
 from clprim.ops.linalg.spectra import eigh_ex, eigvalsh_ex, svd_ex, svdvals_ex
+from clprim.ops.product.matmul import matmul
 from clprim.torch.layout import contiguous
 from clprim.torch.table import kernel
 
@@ -195,3 +197,49 @@ def _svd(
         u = vh = zeros((0,), a.dtype)
     _check("linalg.svd", info)
     return u, s, vh
+
+
+@kernel("linalg_eig", lies=(contiguous, columns))
+def _eig(a: Array) -> Any:
+    return engine.eig(a)
+
+
+@kernel("_linalg_eigvals")
+def _eigvals(a: Array) -> Any:
+    return engine.eigvals(a)
+
+
+@kernel("linalg_householder_product", lies=columns)
+def _householder_product(a: Array, tau: Array) -> Any:
+    return engine.householder_product(a, tau)
+
+
+@kernel("geqrf", lies=(columns, contiguous))
+def _geqrf(a: Array) -> Any:
+    return reflections(a) if a.size else (a, zeros((*a.shape[:-2], min(a.shape[-2:])), a.dtype))
+
+
+@kernel("ormqr", lies=columns)
+def _ormqr(a: Array, tau: Array, c: Array, left: bool = True, transpose: bool = False) -> Any:
+    q = reflected(a, tau, a.shape[-2])
+    q = adjoint(q) if transpose else q
+    return matmul(q, c) if left else matmul(c, q)
+
+
+@kernel("linalg_lstsq", lies=(columns, contiguous, contiguous, contiguous))
+def _lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None = None) -> Any:
+    drivers = ("gels", "gelsy", "gelsd", "gelss")
+    driver = driver or "gelsy"
+    if driver not in drivers:
+        raise RuntimeError(f"torch.linalg.lstsq: driver={driver}, expected one of {drivers}")
+    vectors = b.ndim == a.ndim - 1
+    x, left, rank, s = engine.lstsq(a, b[..., None] if vectors else b, rcond)
+    m, n = a.shape[-2:]
+    none = zeros((0,), s.dtype)
+    full = m > n and driver != "gelsy" and (rank == n).all().get()
+    return (
+        x[..., 0] if vectors else x,
+        left if full else none,
+        zeros((0,), rank.dtype) if driver == "gels" else rank,
+        s if driver in ("gelsd", "gelss") else none,
+    )

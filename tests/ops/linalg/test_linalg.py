@@ -350,8 +350,73 @@ def test_numpys_own_functions_stay_on_the_device(device):
         close(found, getattr(np.linalg, name)(a).astype(complex), 100)
     assert np.linalg.eigh(x).eigenvalues.shape == (3, 4)
     assert np.linalg.svd(x).Vh.shape == (3, 4, 4)
-    with pytest.raises(cp.DTypeError, match=r"numpy\.linalg\.eigvals has no version"):
-        np.linalg.eigvals(x)
+
+
+@pytest.mark.filterwarnings("ignore:linalg.eig")
+def test_eigenvalues_of_what_is_not_hermitian_are_numpys(device, monkeypatch):
+    monkeypatch.setattr(shared, "_warned", set())
+    a = drawn(np.float32, 3, 5, 5)
+    for given in (a, a + adjoint(a), a.astype(np.complex64)):
+        found, expected = np.linalg.eig(cp.asarray(given)), np.linalg.eig(given)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one.get(), other)
+            assert one.dtype == other.dtype
+        values = np.linalg.eigvals(cp.asarray(given))
+        np.testing.assert_array_equal(values.get(), np.linalg.eigvals(given))
+        assert ops.linalg.eigvals(cp.asarray(given)).dtype == np.complex64
+    with pytest.raises(cp.DefinitionError, match="a compiled function computes on the device"):
+        cp.jit(cp.linalg.eigvals)(cp.asarray(a))
+    a[1, 0, 0] = np.nan
+    with pytest.raises(cp.linalg.LinAlgError, match="Array must not contain infs or NaNs"):
+        cp.linalg.eig(cp.asarray(a))
+
+
+def test_every_name_of_numpys_is_there():
+    assert set(np.linalg.__all__) <= set(cp.linalg.__all__)
+
+
+def test_tensors_as_matrices_are_numpys(device):
+    a, b = drawn(np.float32, 2, 6, 3, 4), drawn(np.float32, 2, 6)
+    close(cp.linalg.tensorsolve(cp.asarray(a), cp.asarray(b)), np.linalg.tensorsolve(a, b), 400)
+    for axes in ((2, 0), (0, 2)):  # of what is solved for
+        turned = drawn(np.float32, 3, 6, 4, 2)
+        found = cp.linalg.tensorsolve(cp.asarray(turned), cp.asarray(b.T), axes)
+        close(found, np.linalg.tensorsolve(turned, b.T, axes), 400)
+    for ind, x in ((2, a), (1, drawn(np.float32, 6, 2, 3))):
+        close(cp.linalg.tensorinv(cp.asarray(x), ind), np.linalg.tensorinv(x, ind), 400)
+    for call in (lambda x: cp.linalg.tensorinv(x, 1), lambda x: cp.linalg.tensorsolve(x, x)):
+        with pytest.raises(cp.ShapeError, match="expected as many numbers"):
+            call(cp.asarray(a))
+    with pytest.raises(cp.DefinitionError, match="ind=0: expected a number above 0"):
+        cp.linalg.tensorinv(cp.asarray(a), 0)
+
+
+def test_least_squares_of_batches(device):
+    a, b = drawn(np.float32, 3, 6, 4), drawn(np.float32, 6, 2)
+    a[1, :, 3] = a[1, :, 0]
+    x, left, rank, s = ops.linalg.lstsq(cp.asarray(a), cp.asarray(b))
+    np.testing.assert_array_equal(rank.get(), [4, 3, 4])
+    for k in range(3):
+        expected = np.linalg.lstsq(a[k].astype(float), b, 1e-6)
+        close(x[k], expected[0], 100)
+        close(left[k], ((b - a[k] @ expected[0]) ** 2).sum(0), 20)
+        close(s[k], expected[3], 4)
+    with pytest.raises(cp.ShapeError, match=r"A has shape \(3, 6, 4\) and B \(2, 2\)"):
+        ops.linalg.lstsq(cp.asarray(a), cp.asarray(b[:2]))
+
+
+@pytest.mark.parametrize("shape", [(2, 7, 4), (90, 70)])
+def test_products_of_reflections(device, shape):
+    a = cp.asarray(drawn(np.complex64, *shape))
+    q, _ = ops.linalg.qr(a)
+    h, tau = orthogonal.reflections(a)
+    close(ops.linalg.householder_product(h, tau), up(q))
+    first = ops.linalg.householder_product(h, tau[..., :2])
+    found = up(first)
+    close(adjoint(found) @ found - np.eye(shape[-1]), 0 * adjoint(found) @ found, by=1)
+    close(found[..., :2], up(q)[..., :2])
+    with pytest.raises(cp.ShapeError, match="that is not wide"):
+        ops.linalg.householder_product(h, tau[..., None])
 
 
 def test_in_a_trace(device):
