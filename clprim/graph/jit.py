@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -78,6 +79,24 @@ class Function:
         method = copy(found[1])
         method.__self__ = instance
         return method
+
+    def __copy__(self) -> Function:
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__)
+        return found
+
+    def __reduce__(self) -> Any:
+        """Pickles what it is made of; traces are made anew where it is called."""
+        if self.__self__ is not None:
+            return getattr, (self.__self__, self.__name__)
+        found: Any = sys.modules.get(self.__module__)
+        for name in self.__qualname__.split("."):
+            found = getattr(found, name, None)
+        return self.__qualname__ if found is self else self._made_of()
+
+    def _made_of(self) -> tuple[Any, ...]:
+        given = self._function, tuple(self._names), self._fallback, self._launches
+        return partial(Function, often=self._often), given
 
     def __repr__(self) -> str:
         return f"<clprim.jit {self.what}>"

@@ -37,13 +37,16 @@ class Gradient(Function):
     ) -> None:
         self._wrt, self._one = _checked(function, wrt)
         self._memory = memory
-        self._differentiated = function
+        self._differentiated, self._given = function, (function, wrt, memory, launches)
 
         def value_and_gradients(*args: Any, **options: Any) -> Any:
             return self._computed(args, options)
 
         update_wrapper(value_and_gradients, function)
         super().__init__(value_and_gradients, (), False, launches)
+
+    def _made_of(self) -> tuple[Any, ...]:
+        return Gradient, self._given
 
     def __repr__(self) -> str:
         return f"<clprim.value_and_grad {self.what}>"

@@ -20,16 +20,17 @@ from clprim.ops.gradients import composed
 from clprim.ops.gradients.contractions import apply_epilogue, with_windows
 from clprim.ops.registry import OPERATORS
 from clprim.ops.shared.checks import is_array
-from clprim.ops.shared.dims import one_axis
+from clprim.ops.shared.dims import named_once, one_axis
 from clprim.ops.shared.epilogue import split_arguments
 from clprim.ops.shared.sums import SUM
+from clprim.plan.strides import reduced_axes
 
 # Backward operators that only move, pick or scale, and what they are the backward operators of: the
 # gradient of each is the other one.
 _LINEAR = "avg_pool1d avg_pool2d avg_pool3d pad gather index_select take index take_along_dim"
 # Others whose rules hold of complex numbers.
 _COMPLEX = """
-    cumsum cumprod cross embedding fold unfold affine_grid roll
+    cumsum cumprod prod cross embedding fold unfold affine_grid roll
     index_put scatter scatter_add index_add index_copy index_fill
     adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d
     max_unpool1d max_unpool2d max_unpool3d
@@ -87,6 +88,7 @@ def _rules(namespace: Mapping[str, Any]) -> dict[str, Rule]:
     for name, (wrt, rule) in _RULES.items():
         aside = "x input" if name.endswith("_backward") else ""
         found[name] = Rule(wrt, partial(rule, ops), known=True, aside=aside)
+    found["prod"] = replace(found["prod"], when=lambda given: given["x"].dtype.kind == "c")
     found["scaled_dot_product_attention"] = Rule(
         "query key value attn_mask score_args",
         partial(_attention, ops["scaled_dot_product_attention_backward"]),
@@ -178,6 +180,17 @@ def _picked(call: _Names, c: Any) -> Any:
 def _summed(call: _Names, c: Any) -> Any:
     how = {"axis": c.axis, "exclusive": c.exclusive, "reverse": not c.reverse}
     return call.cumsum(c.grad, c.dim, **how)
+
+
+def _multiplied(call: _Names, c: Any) -> Any:
+    """The products of all other elements: those before one and those behind it."""
+    axes = reduced_axes("prod", named_once("prod", c.dim, c.axis), c.x.ndim)
+    order = [*(d for d in range(c.x.ndim) if d not in axes), *axes]
+    moved, kept = c.x.transpose(order), len(order) - len(axes)
+    rows = moved.reshape(*moved.shape[:kept], math.prod(moved.shape[kept:]))
+    before, after = (call.cumprod(rows, -1, exclusive=True, reverse=r) for r in (False, True))
+    others = (before * after).conj() * c.grad.reshape(*rows.shape[:-1], 1)
+    return others.reshape(moved.shape).transpose([order.index(d) for d in range(len(order))])
 
 
 def _put(call: _Names, c: Any) -> Any:
@@ -355,6 +368,7 @@ _RULES: dict[str, tuple[str, Callable[..., Any]]] = {
     "quantile": ("x", partial(_weighed, nan=False)),
     "nanquantile": ("x", partial(_weighed, nan=True)),
     "cumsum": ("x", _summed),
+    "prod": ("x", _multiplied),
     "index_put": ("x values", _put),
     "scatter": ("x src", _scattered),
     "scatter_add": ("x src", lambda call, c: (c.grad, _gathered(call, c))),

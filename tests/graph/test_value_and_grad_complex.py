@@ -207,5 +207,26 @@ def test_what_has_none_is_refused(device):
     z = cp.asarray(np.complex64([1 + 2j, 3, 1j]))
     with pytest.raises(cp.DTypeError, match="it returned complex64, expected real floats"):
         cp.value_and_grad(lambda z: (z * z).sum(), wrt=0)(z)
-    with pytest.raises(cp.DefinitionError, match="what reduce_y0 keeps has no gradient"):
-        cp.value_and_grad(lambda z: abs(z.prod()), wrt=0)(z)
+
+
+@pytest.mark.parametrize("axis", [None, 1, (0, 2)], ids=str)
+def test_products_hand_on_those_of_all_others(device, axis):
+    re, im = np.random.default_rng(0).standard_normal((2, 3, 4, 2))
+    z = (re + 1j * im).astype(np.complex64)
+    z[0, 0], z[1, 1, 0] = 0, 0
+    weights = np.arange(1, 1 + z.prod(axis).size).reshape(z.prod(axis, keepdims=True).shape) + 0.5j
+    others = np.empty_like(z, np.complex128)
+    for at in np.ndindex(z.shape):
+        one = z.astype(np.complex128)
+        one[at] = 1
+        others[at] = np.broadcast_to(one.prod(axis, keepdims=True), z.shape)[at]
+    given = cp.asarray(weights.astype(np.complex64))
+    for keep in (True, False):
+        scale = given if keep else given.reshape(z.prod(axis).shape)
+        _, found = cp.value_and_grad(
+            lambda z, scale=scale, keep=keep: (
+                z.prod(axis=axis, keepdims=keep) * scale.conj()
+            ).real.sum(),
+            wrt=0,
+        )(cp.asarray(z))
+        np.testing.assert_allclose(found.get(), weights * others.conj(), rtol=1e-4, atol=1e-5)

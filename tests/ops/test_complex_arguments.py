@@ -263,7 +263,8 @@ def directional(name):
 # Of those whose gradients have rules or strings of their own, some of each kind.
 TRACED = """
     adaptive_avg_pool2d affine_grid avg_pool2d corrcoef cov cross cumprod cumsum einsum embedding
-    fftconvolve fold gather index_add kron lerp linear nan_to_num pad roll take trapezoid unfold
+    fftconvolve fold gather index_add kron lerp linear nan_to_num pad prod roll take
+    trapezoid unfold
 """.split()
 
 
