@@ -145,9 +145,11 @@ def eig(A: Any) -> tuple[Array, Array]:
         SingularError: A matrix is not finite.
 
     Example:
-        >>> import numpy as np, clprim as cp
+        >>> import warnings, numpy as np, clprim as cp
         >>> from clprim import ops
-        >>> values, vectors = ops.linalg.eig(cp.asarray(np.float32([[1, 0], [0, 2]])))
+        >>> with warnings.catch_warnings():  # that it is the host, which is said once
+        ...     warnings.simplefilter("ignore")
+        ...     values, vectors = ops.linalg.eig(cp.asarray(np.float32([[1, 0], [0, 2]])))
         >>> values.get()
         array([1.+0.j, 2.+0.j], dtype=complex64)
     """
