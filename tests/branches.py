@@ -138,7 +138,7 @@ def fourier(n, sizes, traits, *, x=None, y=None, dtype=np.float32, **how):
     how.setdefault("real", (x is not None and x[1] == 0) or how.get("half", False))
     dense = (2, 1, tuple(2 * n * k for k in row_major_strides(sizes)))
     sides = [Line(name, 0, *(given or dense)) for name, given in (("x", x), ("y", y))]
-    how = {"have": n, "kept": n} | how
+    how = {"have": n, "kept": n, "given": np.dtype(dtype)} | how
     return FOURIER.plan(Transform(n, sizes, *sides, np.dtype(dtype), **how), traits).stages
 
 
@@ -567,6 +567,10 @@ def plans():
     yield fourier(4, (40,), CPU, x=(40, 0, (1,)), y=(40, 0, (1,)))
     yield fourier(4, (40,), on(CPU, vector_bytes=8), kept=3)
     yield fourier(17, (1,), CPU, x=(1, 0, (17,)))
+    for dtype in (np.dtype(np.float16), BFLOAT16):
+        for step, lines in ((1, 8), (40, 1)):
+            yield fourier(8, (40,), CPU, x=(step, 0, (lines,)), given=dtype)
+        yield fourier(8192, (3,), CPU, x=(1, 0, (4097,)), half=True, have=4097, given=dtype)
     yield fourier(17, (40,), CPU, kept=9)
     yield fourier(17, (3,), GPU, half=True, have=9, inverse=True)
     yield fourier(64, (40,), GPU, x=(80, 1, (2,)), have=60, kept=3)

@@ -15,7 +15,7 @@ from clprim.arrays.creation import asarray
 from clprim.call.arguments import check_aliases
 from clprim.call.forms import register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target, planned_by, run
-from clprim.dtypes import complex_dtype, real_dtype, require_supported
+from clprim.dtypes import AnyDType, complex_dtype, real_dtype, require_supported
 from clprim.language.definition import define_pointwise
 from clprim.plan.fourier.family import FOURIER
 from clprim.plan.fourier.lengths import Recipe, in_pairs, recipe, table_of
@@ -70,7 +70,7 @@ class Fourier(Primitive):
         """See `Primitive.problem`."""
         x, options = request.operands[0], request.options
         require_supported([x.dtype], target.traits, str(target))
-        parts = real_dtype(x.dtype)
+        parts = parts_of(x.dtype)
         given_pairs = options.pairs and x.shape[-1] == 2
         load, loaded = _strung(request, target, "load", x)
         shape = [*x.shape]
@@ -121,6 +121,12 @@ class Fourier(Primitive):
         return {part: s.definition.expr.text for part, s in given.items() if s is not None}
 
 
+def parts_of(dtype: AnyDType) -> np.dtype[Any]:
+    """Returns the dtype that real parts of what has this dtype are computed in."""
+    real = real_dtype(dtype)
+    return np.dtype(np.float64 if real == np.float64 else np.float32)
+
+
 def _dense(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Operand:
     return Operand(shape, dense_strides(shape, dtype.itemsize, range(len(shape))), 0, dtype)
 
@@ -148,10 +154,11 @@ def _strung(
     arrays = arrays[: options.arrays] if load else arrays[options.arrays :]
     numbers = numbers[: options.numbers] if load else numbers[options.numbers :]
     told = elementwise(part, text).problem(Request((x, *arrays), numbers), target)
-    y, definition, parts = told.results[0], told.definition, real_dtype(x.dtype)
+    y, definition, parts = told.results[0], told.definition, parts_of(x.dtype)
     fits = (
         y.shape == x.shape
         and definition.results == 1
+        and x.dtype in (parts, complex_dtype(parts))
         and y.dtype in (parts, complex_dtype(parts))
         and not (definition.expr.lookups or definition.expr.dims or definition.draws)
         and "index" not in definition.expr.used
@@ -179,10 +186,11 @@ def _transform(
 ) -> tuple[Transform, Iterator[Side]]:
     """Returns a transform, and where lies what strings read."""
     axes = [d for d in range(len(x.shape) - options.pairs) if d != options.axis]
-    steps = [[s // parts.itemsize for s in o.strides] for o in (x, y)]
+    bytes_of = [(o, real_dtype(o.dtype).itemsize) for o in (x, y)]
+    steps = [[s // size for s in o.strides] for o, size in bytes_of]
     steps += [[*side.strides] for side in more]
     loops = tuple(Dim(x.shape[d], tuple(each[d] for each in steps)) for d in axes)
-    starts = (*(o.offset // parts.itemsize for o in (x, y)), *(side.start for side in more))
+    starts = (*(o.offset // size for o, size in bytes_of), *(side.start for side in more))
     space = collapse(Space(loops, starts), flip=False)
     dims = space.dims or (Dim(1, (0,) * len(steps)),)
 
@@ -196,6 +204,7 @@ def _transform(
         side(0, "x", between[0]),
         side(1, "y", between[1]),
         parts,
+        real_dtype(x.dtype),
         options.inverse,
         x.shape[options.axis],
         options.kept,
@@ -229,7 +238,7 @@ def transform(
         NoPlanError: No kernel runs the strings, or writes to the place of x.
     """
     device = current_device()
-    itemsize = real_dtype(x.dtype).itemsize
+    itemsize = parts_of(x.dtype).itemsize
     parts = x.shape[-1] if options.pairs else 1
     have = x.shape[options.axis]
     whole = parts == 1 and not is_complex_in(x, options, arrays, numbers)

@@ -171,7 +171,7 @@ def _along(
 ) -> Array:
     """Transforms along all dimensions; along the last one real numbers, or half a spectrum."""
     load, load_args, store, store_args = told = strings_of(**strings)
-    x = numbers(what, x, given)
+    x = numbers(what, x, given, narrow=True)
     power_of(what, norm)
     sizes = None if s is None else (s,) if is_integer(s) else elements_of(s)
     if s is not None and sizes is None:
@@ -196,7 +196,7 @@ def _along(
         after = (store, store_args) if k == len(steps) else (None, ())
         strung = (*before, *after)
         x = along(what, x, n, d, norm, inverse=inverse, given=kind, strings=strung, over=k > 1)
-    return x
+    return x if steps else numbers(what, x)
 
 
 def _length(what: str, size: Any) -> int | None:

@@ -17,11 +17,11 @@ from clprim.arrays.creation import zeros
 from clprim.call.arguments import check_array
 from clprim.call.primitive import NoPlanError
 from clprim.call.scalars import scalar_dtypes, split_arguments
-from clprim.dtypes import complex_dtype, real_dtype
+from clprim.dtypes import complex_dtype
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.shared.checks import dtype_of
 from clprim.ops.shared.dims import named_once, one_dim, whole
-from clprim.primitives.fourier import Options, elementwise, is_complex_in, transform
+from clprim.primitives.fourier import Options, elementwise, is_complex_in, parts_of, transform
 from clprim.runtime.device import current_device
 from clprim.runtime.tracing import active
 
@@ -159,7 +159,8 @@ def along(
 
     They may be written ``over`` x, if there is a kernel that does so.
     """
-    x = numbers(what, x, given)
+    narrow = active.now is None and strings[0] is None
+    x = numbers(what, x, given, narrow=narrow)
     axis = one_dim(what, x.ndim, dim)
     have, half = x.shape[axis], given == "half"
     if n is None and (have if not half else have - 1) < 1:
@@ -174,7 +175,7 @@ def along(
     options = Options(count, axis, inverse, kept, half, real=half, pairs=False)
     if any_strings(*strings):
         before, arrays, values = _string(what, "load", load, load_args, x.dtype)
-        made = complex_dtype(x.dtype) if not half else real_dtype(x.dtype)
+        made = parts_of(x.dtype) if half else complex_dtype(parts_of(x.dtype))
         after, others, factors = _string(what, "store", store, store_args, made)
         inside = options._replace(
             load=load or "", store=store or "", arrays=len(arrays), numbers=len(values)
@@ -190,7 +191,7 @@ def along(
         return after(along(what, x, count, axis, norm, inverse=inverse, given=given))
     if not have:
         shape = (*x.shape[:axis], kept, *x.shape[axis + 1 :])
-        return zeros(shape, real_dtype(x.dtype) if half else complex_dtype(x.dtype))
+        return zeros(shape, parts_of(x.dtype) if half else complex_dtype(parts_of(x.dtype)))
     if over and active.now is None:
         try:
             return transform(x, options, scale, outs=(x,))
@@ -243,12 +244,16 @@ def power_of(what: str, norm: Any) -> float:
     return _POWERS[norm]
 
 
-def numbers(what: str, x: Any, given: str = "complex") -> Any:
-    """Returns an array of float32 or float64, or of complex numbers of these."""
+def numbers(what: str, x: Any, given: str = "complex", *, narrow: bool = False) -> Any:
+    """Returns an array of float32 or float64, or of complex numbers of these.
+
+    Where ``narrow`` ones may stay, as kernels read them, those of 16 bits and integers do.
+    """
     dtype = dtype_of(what, "x", x)
     if given == "real" and dtype.kind == "c":
         raise DTypeError(f"{what}: x is {dtype}, expected real numbers")
     known = dtype.kind == "c" or dtype in (np.float32, np.float64)
+    known = known or (narrow and dtype != np.bool_)
     if not x.ndim:
         raise ShapeError(f"{what}: x has no dimensions, expected at least one")
     return x if known else x.astype(np.float32)

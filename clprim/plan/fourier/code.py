@@ -54,6 +54,7 @@ class FourierCode(KernelCode):
     """What fourier/lines.cl.jinja prints."""
 
     real: str
+    given: OperandCode  # What is read
     n: int
     radices: tuple[int, ...]
     lanes: int  # Lines side by side in a vector

@@ -23,6 +23,7 @@ def _example(n: int, count: int, x_part: int = 1) -> Transform:
         x,
         y,
         np.dtype(np.float32),
+        np.dtype(np.float32),
         have=n,
         kept=n if x_part else n // 2 + 1,
         real=not x_part,

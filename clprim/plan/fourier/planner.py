@@ -67,7 +67,7 @@ def takes(what: Transform, traits: DeviceTraits) -> bool:
         return True
     made = recipe(what.n, what.count, np.dtype(what.dtype).itemsize, traits, what.halved)
     first, *more = stages(what, made)
-    stage = _Stage(first, what.dtype, made.tables, traits, tile_of(what, traits))
+    stage = _Stage(first, what.dtype, what.given, made.tables, traits, tile_of(what, traits))
     return bool(more) or first.sizes[stage.lane] % stage.width == 0
 
 
@@ -78,7 +78,8 @@ def plan_fourier(what: Transform, traits: DeviceTraits, tile: FourierTile) -> Pl
     workspace: dict[str, tuple[int, AnyDType]] = {}
     for part in _parts(what, made, traits):
         for lines in stages(part, made):
-            stage = _Stage(lines, what.dtype, made.tables, traits, tile)
+            given = what.given if lines.x.buffer == what.x.buffer else what.dtype
+            stage = _Stage(lines, what.dtype, given, made.tables, traits, tile)
             kernels.append(stage.halves() if lines.alone else stage.kernel())
             if lines.y.buffer != "y":
                 size = 2 * lines.count * (lines.whole or lines.n)
@@ -113,11 +114,12 @@ def _parts(what: Transform, made: Recipe, traits: DeviceTraits) -> Iterator[Tran
         )
 
 
-def _way(side: Side, lane: int, *, lone: bool, edge: bool) -> str:
+def _way(side: Side, lane: int, *, lone: bool, edge: bool, same: bool) -> str:
     """How vectors of a side are read or written."""
     if lone:
         places = side.start, side.step, *side.strides
-        return "any" if side.part != 1 or any(place % 2 for place in places) else "pairs"
+        paired = same and side.part == 1 and not any(place % 2 for place in places)
+        return "pairs" if paired else "any"
     if side.unit == lane:
         return "lanes"
     if lane == 1 and side.part:
@@ -137,6 +139,7 @@ class _Stage:
 
     lines: Lines
     dtype: AnyDType
+    given: AnyDType  # Of what is read
     tables: dict[str, int]
     traits: DeviceTraits
     tile: FourierTile
@@ -224,7 +227,7 @@ class _Stage:
         others = [*range(len(lines.sizes))]
         found = self._arguments(others, lines.count, 1)
         wanted, is_cpu = lines.n if lines.halves == "x" else lines.n + 1, self.traits.is_cpu
-        dense = lines.x.unit == lines.x.step and lines.y.unit == lines.y.step
+        dense = all(side.part and side.unit == side.step for side in (lines.x, lines.y))
         vectors = is_cpu and dense and not lines.read.limit
         work = STARTING if is_cpu else 1
         group, _ = work_group((-(-wanted // work), 1), 1 if is_cpu else 4 * GROUP)
@@ -259,13 +262,20 @@ class _Stage:
             index=self.index,
             doubles=self.itemsize == 8,
             real=stored_type(self.dtype).value,
+            given=OperandCode.of("x", self.given, self.dtype, 1),
             n=n,
             radices=self.radices,
             lanes=self.width if is_cpu else 1,
             items=self.items,
             beside=1 if is_cpu else self.width,
-            x=_way(x, x.strides[lane], lone=lone or mirrored, edge=edges[0]),
-            y=_way(y, y.strides[lane], lone=lone, edge=edges[1]),
+            x=_way(
+                x,
+                x.strides[lane],
+                lone=lone or mirrored,
+                edge=edges[0],
+                same=self.given == self.dtype,
+            ),
+            y=_way(y, y.strides[lane], lone=lone, edge=edges[1], same=True),
             edge_x=edges[0],
             edge_y=edges[1],
             real_x=not x.part,
@@ -337,7 +347,7 @@ class _Stage:
         lines, lane, tables = self.lines, self.lane, self.tables
         real = stored_type(self.dtype).value
         found = Arguments(self.index)
-        found.memory(real, "x_memory", lines.x.buffer)
+        found.memory(stored_type(self.given).storage, "x_memory", lines.x.buffer)
         found.memory(real, "y_memory", lines.y.buffer, read_only=False)
         found.memory(real, "table_memory", "table")
         found.numbers(lines=lines.sizes[lane], tiles=tiles, per_group=per_group)

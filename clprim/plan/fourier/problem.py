@@ -119,6 +119,7 @@ class Transform:
     x: Side
     y: Side
     dtype: AnyDType  # Of real parts
+    given: AnyDType  # Of real parts that are read, which may be narrower, or whole numbers
     inverse: bool = False
     have: int = 0  # Numbers that are given of each line; the rest are 0
     kept: int = 0  # Numbers that are wanted

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support import BFLOAT16
 
 import clprim as cp
 from clprim import ops
@@ -142,6 +143,34 @@ def test_dtypes(device, dtype):
     np.testing.assert_allclose(found.get(), expected, atol=1e-14 if wide else 1e-6)
     numpys = cp.fft.fft(x).dtype
     assert numpys == (np.complex64 if dtype == "float16" else np.complex128)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int16", "uint8"])
+@pytest.mark.parametrize("n", [12, 32, 45, 97, 8192])
+def test_narrow_numbers_are_read_as_they_are(device, dtype, n):
+    """No kernel converts them before."""
+    x = RNG.normal(size=(20, n)) * 20
+    x = (abs(x) if dtype == "uint8" else x).astype(BFLOAT16 if dtype == "bfloat16" else dtype)
+    given, wide = cp.asarray(x), x.astype(np.float32)
+    for name in ("fft", "rfft", "irfft", "ihfft"):
+        run = getattr(ops.fft, name)
+        check(run(given), getattr(np.fft, name)(wide))
+        check(run(given.T[::-1], axis=0), getattr(np.fft, name)(wide.T[::-1], axis=0))
+    check(ops.fft.fft2(given), np.fft.fft2(wide))
+    check(ops.fft.rfft(given, store="y0 = 2 * x0;"), 2 * np.fft.rfft(wide))
+    check(ops.fft.rfft(given, load="y0 = 2 * x0;"), 2 * np.fft.rfft(wide))
+    assert ops.fft.fftn(given, dim=()).dtype == np.float32
+    if n < 100:
+        with cp.profile() as profile:
+            ops.fft.fft(given)
+        assert len(profile.events) == 1
+
+
+@pytest.mark.parametrize("name", ["irfft", "hfft"])
+@pytest.mark.parametrize("n", [8, 17, 33, 3001, 4097])
+def test_half_a_spectrum_of_real_numbers(device, name, n):
+    x = drawn("rfft", 3, n)
+    check(getattr(ops.fft, name)(cp.asarray(x)), getattr(np.fft, name)(x))
 
 
 @pytest.mark.parametrize("n", [1, 4, 5])
