@@ -268,13 +268,9 @@ class _Stage:
             lanes=self.width if is_cpu else 1,
             items=self.items,
             beside=1 if is_cpu else self.width,
-            x=_way(
-                x,
-                x.strides[lane],
-                lone=lone or mirrored,
-                edge=edges[0],
-                same=self.given == self.dtype,
-            ),
+            x=_way(x, x.strides[lane], lone=lone, edge=edges[0], same=self.given == self.dtype)
+            if lone or not mirrored
+            else "any",
             y=_way(y, y.strides[lane], lone=lone, edge=edges[1], same=True),
             edge_x=edges[0],
             edge_y=edges[1],
