@@ -32,7 +32,7 @@ LINES = {
     "bench": 9_770,
     "templates": 13_852,
     "ops": 29_816,
-    "clprim": 80_635,
+    "clprim": 80_631,
     "clprim/language": 10_725,
     "clprim/plan": 23_801,
     "clprim/runtime": 4_523,
