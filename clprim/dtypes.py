@@ -178,7 +178,7 @@ def scalar_dtype(value: Scalar, arrays: AnyDType | None) -> AnyDType:
         stored_type(value.dtype)
         return value.dtype
     if isinstance(value, complex):
-        return complex_dtype(_FLOAT64 if arrays is None else arrays)
+        return complex_dtype(_FLOAT64 if arrays is None or arrays.kind in "biu" else arrays)
     if arrays is not None and not isinstance(value, bool):
         arrays = real_dtype(arrays)
     if isinstance(value, bool):

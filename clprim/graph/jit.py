@@ -88,11 +88,12 @@ class Function:
     def __reduce__(self) -> Any:
         """Pickles what it is made of; traces are made anew where it is called."""
         if self.__self__ is not None:
-            return getattr, (self.__self__, self.__name__)
+            return getattr, (self.__self__, self.what)
+        path = getattr(self, "__qualname__", self.what)
         found: Any = sys.modules.get(self.__module__)
-        for name in self.__qualname__.split("."):
+        for name in path.split("."):
             found = getattr(found, name, None)
-        return self.__qualname__ if found is self else self._made_of()
+        return path if found is self else self._made_of()
 
     def _made_of(self) -> tuple[Any, ...]:
         given = self._function, tuple(self._names), self._fallback, self._launches

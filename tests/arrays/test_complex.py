@@ -92,6 +92,24 @@ def test_numbers_adapt(device, number):
         np.testing.assert_allclose(found.get(), expected, rtol=1e-6)
 
 
+def test_integers_beside_pythons_complex_numbers_are_wide(double_device):
+    for dtype in (np.bool_, np.int8, np.uint8, np.int16, np.int64):
+        a = np.array([0, 1, 1], dtype)
+        for call in (lambda x: x + 1j, lambda x: (2 - 1j) * x):
+            found, expected = call(cp.asarray(a)), call(a)
+            assert found.dtype == expected.dtype == np.complex128
+            np.testing.assert_array_equal(found.get(), expected)
+
+
+def test_powers_of_nothing(device):
+    a = np.zeros(5, np.complex64)
+    b = np.complex64([1 + 2j, 2, 0.5 - 1j, 0, 3])
+    np.testing.assert_array_equal((cp.asarray(a) ** cp.asarray(b)).get(), a**b)
+    with np.errstate(invalid="ignore"):
+        for power in (-1 + 1j, 1j, -2):
+            assert np.isnan((cp.asarray(a) ** power).get()).all()
+
+
 def test_functions_and_comparisons(device):
     a, b = numbers((3, 4)), numbers((3, 4), 1)
     b[1] = a[1]
