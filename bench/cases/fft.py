@@ -11,6 +11,7 @@ import numpy as np
 
 import clprim as cp
 from bench.case import Call, Case, Data, Options, Page, normal
+from bench.peers.audio import torchaudio
 from clprim import ops
 
 # Lengths of lines: powers of two, products of small primes, primes.
@@ -22,6 +23,16 @@ LENGTHS = {
 NUMBERS = 1 << 20
 WINDOW = "y0 = x0 * x1;"
 POWER = "y0 = real(x0) * real(x0) + imag(x0) * imag(x0);"
+# Frames' lengths, steps and how many mels.
+MELS = (
+    (400, 160, 80),
+    (400, 100, 128),
+    (512, 256, 80),
+    (512, 128, 128),
+    (1024, 512, 80),
+    (1024, 256, 128),
+)
+RATE = 16_000
 CHAIN = "y0 = (x0 * x1 + conj(x0)) * w0 - x1;"
 
 
@@ -98,6 +109,35 @@ def _strings(shape: tuple[int, ...]) -> list[Case]:
     ]
 
 
+def _mels(n: int, hop: int, count: int, shape: tuple[int, ...]) -> Case:
+    """A mel spectrogram as one compiled function, beside torchaudio's or what that calls."""
+    told: dict[str, Any] = {"n_fft": n, "hop_length": hop, "n_mels": count}
+
+    def ours(data: Data) -> Call:
+        return partial(cp.jit(partial(ops.mel_spectrogram, sample_rate=RATE, **told)), *data.device)
+
+    def pytorch(data: Data) -> Call:
+        import torch
+
+        (x,), peer = data.torch, torchaudio()
+        if peer is not None:
+            return partial(peer.transforms.MelSpectrogram(RATE, **told), x)
+        bank = torch.from_numpy(ops.mel_filterbank(n // 2 + 1, 0, RATE // 2, count, RATE).get())
+        window = torch.hann_window(n)
+
+        def run() -> Any:
+            spectra = torch.stft(x, n, hop, window=window, return_complex=True)
+            return (spectra.abs().pow(2).transpose(-1, -2) @ bank).transpose(-1, -2)
+
+        return run
+
+    frames = shape[0] * (shape[1] // hop + 1)
+    work = frames * (5 * n * math.log2(n) + 2 * (n // 2 + 1) * count)
+    title = f"{count} mels of {shape[0]} × {shape[1]}, frames of {n} every {hop}"
+    data = partial(_data, shape, real=True)
+    return Case("mels", title, work, data, {"clprim": ours, "PyTorch": pytorch}, tolerance=1e-4)
+
+
 def fft_cases(args: Options) -> list[Case]:
     cases = []
     for group, lengths in LENGTHS.items():
@@ -108,13 +148,16 @@ def fft_cases(args: Options) -> list[Case]:
     for name in ("fft2", "rfft2"):
         cases.append(_case("several dimensions", name, (side, side), 2))
     cases.append(_case("several dimensions", "fftn", (edge, edge, edge), 3))
+    shape = (1, 4000) if args.quick else (8, 10 * RATE)
+    cases += [_mels(*told, shape) for told in (MELS[:1] if args.quick else MELS)]
     return [*cases, *_strings((8, 400) if args.quick else (2600, 400))]
 
 
 PAGES = {
     "fft": Page(
         "Fourier transforms: next to PyTorch and SciPy", "GFLOP/s", fft_cases, (),
-        "complex64 and float32. 5 n log₂ n operations a line, of real numbers as well.",
+        "complex64 and float32. 5 n log₂ n operations a line, of real numbers as well, "
+        "and what products take. Mels are torchaudio's where it is installed, else what it calls.",
         keep=False,
     )
 }  # fmt: skip

@@ -56,7 +56,7 @@ def _no_pause(monkeypatch):
         (["gradient"], ["gelu", "focal loss", "deriving", "clprim, by hand"]),
         (["pairs"], ["our matmul", "16 nearest of 300", "our attention"]),
         (["linalg"], ["40 of 8 × 8", "cholesky", "PyTorch"]),
-        (["fft"], ["rfft of 40 × 97", "fft2 of 8 × 8", "SciPy", "window, rfft, power"]),
+        (["fft"], ["rfft of 40 × 97", "fft2 of 8 × 8", "SciPy", "window, rfft, power", "80 mels"]),
         (["language"], ["64→96, 3 rows", "ONNX Runtime, integers", "40 keys"]),
         (["subpixel"], ["Pictures of 6 × 10", "64→128 of 6 × 10, NCHW", "clprim, plain stores"]),
         (["launch"], ["conv2d, 16→16", "import clprim", "bare enqueue"]),
