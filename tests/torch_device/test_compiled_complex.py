@@ -76,6 +76,13 @@ def test_chains_are_one_kernel():
     assert launches(*FUNCTIONS["rotary"]) == [1]
 
 
+def test_what_stands_around_transforms_runs_in_them():
+    x, h = numbers(40, 64, dtype=torch.float32), numbers(33)
+    assert launches(lambda x, w: torch.fft.rfft(x * w).abs() ** 2, x, WINDOW) == [1]
+    filtered = launches(lambda x, h: torch.fft.irfft(torch.fft.rfft(x) * h, n=64), x, h)
+    assert filtered == [2]
+
+
 def test_arguments_and_results_that_are_conjugated_when_they_are_read():
     double = torch.compile(lambda z: (z * 2, z.conj()), backend="clprim")
     for z in (Z.to("opencl"), Z.to("opencl").conj(), Z.to("opencl")):
