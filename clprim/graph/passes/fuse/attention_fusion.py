@@ -2,7 +2,8 @@
 
 A scale, in front or behind the first product, is attention's own. What is added to scores, and -∞
 in the place of some, is its mask: read where it lies, else computed, once where it is made of
-constants, in every call in the shape that it has by itself where it is not. Copies of queries, keys
+constants, in every call in the shape that it has by itself where it is not. What else is made of
+scores, element by element, is a string that attention runs. Copies of queries, keys
 and values, and one of the result, go: attention reads and writes where these lie. Exponentials and
 sums are computed in another way: relative differences are some units in the last place of the
 largest term of each sum. A query of whose scores all are -∞ gets zeros, not NaN; a score that is
@@ -17,7 +18,13 @@ from typing import NamedTuple
 
 from clprim.dtypes import value_dtype
 from clprim.graph.graph import Buffer, Graph, Node, buffer_of, replanned, same_place
-from clprim.graph.passes.fuse.attention_scores import Scores, factor_of, scores_of, turned
+from clprim.graph.passes.fuse.attention_scores import (
+    Scores,
+    factor_of,
+    scores_of,
+    string_of,
+    turned,
+)
 from clprim.graph.passes.layout.moves import moves_of
 from clprim.graph.passes.layout.reshaping import broadcast, in_shape, reshaped
 from clprim.graph.passes.rewrite import Rewrite
@@ -153,7 +160,7 @@ def _join(heads: _Heads) -> bool:
     if not _is_product(heads.node(first), rewrite.device.traits) or not _fits(heads, first, shape):
         return False
     heads.taken.append(first)
-    made = _made(heads, first, shape, found.scale, found.mask)
+    made = _made(heads, first, shape, found)
     if made is None:
         return False
     attends, end = made
@@ -200,13 +207,13 @@ def _between(heads: _Heads, n: int, shape: tuple[int, ...]) -> tuple[int, Scores
         product = heads.maker(n, read)
         if product is None or not _is_product(heads.node(product), device.traits):
             continue
-        found = scores_of(device, node, k)
+        found = scores_of(device, node, k) or string_of(node, k)
         return None if found is None else (product, found)
     return None
 
 
 def _made(
-    heads: _Heads, first: int, shape: tuple[int, ...], scale: float, mask: Operand | None
+    heads: _Heads, first: int, shape: tuple[int, ...], found: Scores
 ) -> tuple[Node, int] | None:
     """Returns attention, and in whose place it runs."""
     *batch, queries, _ = shape
@@ -231,9 +238,10 @@ def _made(
     nbytes = math.prod(column) * dtype.itemsize
     strides = dense_strides(column, dtype.itemsize, range(len(column)))
     sums = Operand(column, strides, 0, dtype, (Buffer(nbytes), 0))
-    reads = [q.operand, k.operand, v.operand, *([] if mask is None else [mask])]
-    told = {"primitive": ATTENTION, "options": Options(), "kept": {}}
-    told["numbers"] = (scale * q.factor * k.factor,)
+    masks = [] if found.mask is None else [found.mask]
+    reads = [q.operand, k.operand, v.operand, *masks, *found.arrays]
+    told = {"primitive": ATTENTION, "options": Options(score=found.score), "kept": {}}
+    told["numbers"] = (found.scale * q.factor * k.factor, *found.numbers)
     made = replanned(heads.rewrite.device, products[1], reads, (y, sums), **told)
     return None if made is None else (made, end)
 

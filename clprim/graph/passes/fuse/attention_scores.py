@@ -1,6 +1,7 @@
 """How scores of attention are made of a product: a scale, and a mask that is added.
 
-A mask may be numbers that are added, or a condition where scores are -∞ without it.
+A mask may be numbers that are added, or a condition where scores are -∞ without it. What is neither
+is a string on scores, which attention runs.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from clprim.arrays.creation import full
 from clprim.dtypes import AnyDType
 from clprim.graph.graph import Buffer, Node, buffer_of, replanned
 from clprim.graph.passes.fuse.affine import is_affine, is_masked
-from clprim.graph.passes.fuse.snippets import knows_no_place
+from clprim.graph.passes.fuse.snippets import knows_no_place, on_value
 from clprim.graph.passes.layout.moves import moves_of
 from clprim.graph.passes.layout.reshaping import broadcast
 from clprim.graph.passes.simplify.constant_folding import array_of, constant_of, made_once
+from clprim.plan.fused.score import Score
 from clprim.plan.strides import Operand, dense_strides
 from clprim.primitives.pointwise import Pointwise
 from clprim.runtime.device import Device
@@ -31,6 +33,34 @@ class Scores(NamedTuple):
     scale: float = 1.0
     mask: Operand | None = None
     maker: Node | None = None
+    # A string, of arrays in the shape of scores and numbers
+    score: Score | None = None
+    arrays: tuple[Operand, ...] = ()
+    numbers: tuple[float, ...] = ()
+
+
+def string_of(node: Node, k: int) -> Scores | None:
+    """Returns an elementwise node as a string on scores, its ``k``-th array; None if it is none."""
+    read, shape = node.reads[k], node.problem.shape
+    expr = node.primitive.definition.expr  # type: ignore[attr-defined]
+    others = [r for m, r in enumerate(node.reads) if m != k]
+    whole = {r.dtype for r in others if r.dtype.kind in "biu"}
+    # A string's numbers are floats: where it has other integers, or two, these may be divided.
+    odd = sum(not isinstance(n, float) for n in node.numbers)
+    fits = (
+        read.shape == shape
+        and node.writes[0].dtype == read.dtype
+        and all(r.dtype == read.dtype or r.dtype in whole for r in others)
+        and len(whole) < 2
+        and odd <= (not (whole or expr.dims))
+        and not (expr.lookups or expr.draws or expr.preamble.text or "index" in expr.used)
+        and sum(buffer_of(r) is buffer_of(read) for r in node.reads) == 1
+    )
+    if not fits:
+        return None
+    score = Score(on_value(expr, k), batch=shape[:-2], first=1)
+    arrays = tuple(broadcast(r, shape) for r in others)
+    return Scores(score=score, arrays=arrays, numbers=tuple(map(float, node.numbers)))
 
 
 def scores_of(device: Device, node: Node, k: int) -> Scores | None:

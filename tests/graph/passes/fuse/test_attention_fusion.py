@@ -133,34 +133,70 @@ def test_a_mask_that_is_written_between_the_products():
 
 
 @pytest.mark.parametrize(
-    "masked",
+    ("masked", "one"),
     [
-        lambda s, m: ops.where(m > 0, s, 0.0),
-        lambda s, m: ops.where(m > 0, s, -s),
-        lambda s, m: ops.where(s > 0, s, -np.inf),
-        lambda s, m: s * (1 + (m > 0)),
-        lambda s, m: ops.where(m > 0, s, -np.inf) * 2,
-        lambda s, m: s + ops.where(m > 0, s, -np.inf),
+        (lambda s, m: ops.where(m > 0, s, 0.0), True),
+        (lambda s, m: ops.where(m > 0, s, -s), True),
+        (lambda s, m: s + ops.where(m > 0, s, -np.inf), True),
+        (lambda s, m: ops.where(s > 0, s, -np.inf), False),
+        (lambda s, m: s * (1 + (m > 0)), False),
+        (lambda s, m: ops.where(m > 0, s, -np.inf) * 2, False),
     ],
 )
-def test_what_is_no_mask_stays_apart(masked):
+def test_what_is_no_mask_is_a_string_or_stays_apart(masked, one):
     mask = np.random.default_rng(1).standard_normal(PADS).astype(np.float32)
     mask[..., 0] = 1
     given, compiled = (arrays()[0], cp.asarray(mask)), cp.jit(attended(masked))
-    assert "attention" not in names(compiled, *given)
+    assert ("attention" in names(compiled, *given)) is one
     wanted = attended(masked)(*given).get()
     np.testing.assert_allclose(compiled(*given).get(), wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_a_scale_that_changes_between_scores_stays_apart():
-    def scaled(qkv, bias, mask):
+STRINGS = {
+    "a cap": lambda s, bias, mask: ops.tanh(s * 0.2 / 3.0) * 3,
+    "a scale of its own": lambda s, bias, mask: s * bias,
+    "a cap, a bias and a mask": lambda s, bias, mask: ops.where(
+        mask[:, :, :1] > 0, ops.tanh(s) + bias, -np.inf
+    ),
+    "places": lambda s, bias, mask: cp.Pointwise("y0 = x0 - w0 * abs(coord(-1) - coord(-2));")(
+        s, 0.5
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STRINGS)
+def test_what_else_is_made_of_scores_is_a_string(name, monkeypatch, tmp_path):
+    monkeypatch.setenv("CLPRIM_CHECK", "passes")
+
+    def scored(qkv, bias, mask):
         q, k, v = (qkv[:, :, n].transpose(0, 2, 1, 3) for n in range(3))
-        scores = ops.matmul(q, k, transpose_b=True) * bias
+        scores = STRINGS[name](ops.matmul(q, k, transpose_b=True), bias, mask)
         return ops.matmul(ops.softmax(scores, axis=-1), v)
 
-    given, compiled = arrays(), cp.jit(scaled, constants=("bias", "mask"))
+    given, compiled = arrays(), cp.jit(scored)
+    given[2] = cp.asarray(np.abs(given[2].get()))
+    found = compiled.graph(*given)
+    assert [n.primitive.what for n in found.nodes if n.primitive.what != "greater"] == ["attention"]
+    wanted = scored(*given).get()
+    np.testing.assert_allclose(compiled(*given).get(), wanted, rtol=1e-5, atol=1e-5)
+    found.save(tmp_path / "net.clprim")
+    again = cp.Graph.load(tmp_path / "net.clprim")(*given)
+    np.testing.assert_array_equal(again.get(), compiled(*given).get())
+
+
+def test_what_is_no_string_stays_apart():
+    """Arrays of two kinds of integers, which meet in another way there."""
+
+    def scored(qkv, bias, mask):
+        q, k, v = (qkv[:, :, n].transpose(0, 2, 1, 3) for n in range(3))
+        some, other = (mask > 0).astype(np.int8), (bias > 0).astype(np.int32)
+        scores = cp.Pointwise("y0 = x0 + x1 / (x2 + 1);", result_type=np.float32)
+        products = ops.matmul(q, k, transpose_b=True)
+        return ops.matmul(ops.softmax(scores(products, some, other), axis=-1), v)
+
+    given, compiled = arrays(), cp.jit(scored)
     assert "attention" not in names(compiled, *given)
-    np.testing.assert_allclose(compiled(*given).get(), scaled(*given).get(), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(compiled(*given).get(), scored(*given).get(), rtol=1e-5, atol=1e-5)
 
 
 def test_weights_that_others_read_are_made():
