@@ -333,7 +333,7 @@ def test_gradients_of_values_and_compiled(device):
 
 REFUSED = {
     "y1 = y0;": "'y1' is unknown: a score has one result, y0",
-    "y0 = bias;": "'bias' is unknown",
+    "y0 = bias;": "unknown name 'bias'",
     "y0 = index;": "'index' is unknown",
     "y0 += x0": "score_args= holds 0 arguments, the score names 1 (x0)",
     "y0 = coord(4);": "coord(4) is out of bounds",
