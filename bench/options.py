@@ -197,6 +197,7 @@ def _others(commands: Any) -> None:
     one = command("vendors", "whether kernels build for GPUs that are not here")
     one.add_argument("--targets", help="such as gfx1030,sm_90; default: all")
     one.add_argument("--quick", action="store_true", help="one kernel of each")
+    one.add_argument("--shares", action="store_true", help="a table of matrix units' peak instead")
     one = command("pages", "the index of recorded pages and the README's table anew")
     one.add_argument("--folder", type=Path, help="of the pages")
     one = command("torture", "random definitions, shapes, views, threads, damage to the cache")

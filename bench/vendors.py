@@ -5,7 +5,7 @@ None of them is needed for anything else: `available` says which are installed.
 - Intel: ``ocloc``, of Debian 12's package intel-opencl-icd.
 - AMD: clang for amdgcn with ROCm's device libraries (clang-16, rocm-device-libs of Debian 12).
 - NVIDIA: clang for NVPTX with libclc (libclc-15, or 16), then ``ptxas`` (pip:
-  nvidia-cuda-nvcc-cu12).
+  nvidia-cuda-nvcc-cu12); ``nvdisasm`` (pip: nvidia-cuda-nvdisasm) for listings.
 """
 
 from __future__ import annotations
@@ -91,12 +91,13 @@ def _nvidia(units: int, matrix: tuple[str, ...] = ()) -> DeviceTraits:
 
 
 _MMA = _names(mma_sync.UNITS)
+_MATRIX = (*subgroup_matrix.UNITS, *subgroup_matrix.LARGE)
 
 
 #: By what compilers call them; ``spir64`` is the language alone: OpenCL 1.2, a modest device.
 GPUS = {
     "skl": _intel(24),
-    "dg2": _intel(512, group=1024, fp64=False, matrix=_names(subgroup_matrix.UNITS, 8)),
+    "dg2": _intel(512, group=1024, fp64=False, matrix=_names(_MATRIX, 8)),
     "gfx803": _amd(36, 64),
     "gfx900": _amd(64, 64),
     "gfx90a": _amd(110, 64, _names(mfma.UNITS)),
@@ -144,7 +145,9 @@ def kernels(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
 
 def _walker(plans: Iterable[KernelPlan], traits: DeviceTraits) -> KernelPlan:
     """Some kernels in one launch: those whose groups are as large as the first one's, or may be."""
-    texts = [(plan, render(plan.template, plan.code)) for plan in plans]
+    # What takes all local memory leaves a launch none; `one_launch` asks the driver.
+    room = [plan for plan in plans if getattr(plan.code, "memory", 0) < traits.local_memory]
+    texts = [(plan, render(plan.template, plan.code)) for plan in room]
     items = next(filter(None, (group_of(*pair) for pair in texts)))
     bodies = [body_of(*pair, items) for pair in texts if not pair[0].code.doubles]
     code = walker_code([b for b in bodies if b is not None], 16, items, traits, doubles=False)
@@ -190,7 +193,7 @@ def _by_units(traits: DeviceTraits) -> _Stages:
             problem = dense_product(2048, 2048, 2048, form, precision=word)
             if matrix_applicable(problem, traits):
                 yield f"units {form} float32, {word}", _of_units(problem, traits)
-    for name, (shape, options) in _LAYERS.items():
+    for name, (shape, options) in LAYERS.items():
         layer = dense_convolution(*shape, **{"last": True, "dtype": half, **options})
         problem = contractions(layer)[0]
         if matrix_applicable(problem, traits):
@@ -198,7 +201,7 @@ def _by_units(traits: DeviceTraits) -> _Stages:
 
 
 #: ResNet-50's layers of windows, 32 images: of the first both formats and all directions.
-_LAYERS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
+LAYERS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "3×3 128→128 28²": ((32, 128, 28, 128), {}),
     "3×3 128→128 28² NCHW": ((32, 128, 28, 128), {"last": False}),
     "3×3 128→128 28² input": ((32, 128, 28, 128), {"direction": "input"}),
@@ -294,13 +297,15 @@ class Compiled(NamedTuple):
     message: str = ""
     spilled: int = 0
     local: int | None = None
+    registers: int = 0
+    listing: str = ""  # Where who disassembles is installed
 
 
 @lru_cache(maxsize=64)
 def tool(name: str) -> str | None:
     if name == "clang":
         return next(filter(None, map(shutil.which, _CLANGS)), None)
-    spec = importlib.util.find_spec("nvidia") if name == "ptxas" else None
+    spec = importlib.util.find_spec("nvidia") if name in ("ptxas", "nvdisasm") else None
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for path in sorted(Path(folder).glob(f"*/bin/{name}")):
             if os.access(path, os.X_OK):
@@ -334,15 +339,23 @@ def available(target: str) -> str:
     return ", ".join(name for name, path in wanted.items() if not path)
 
 
-def compile_for(target: str, source: str, *, doubles: bool = False) -> Compiled:
+def lacks_listings(target: str) -> str:
+    """Return what is missing to disassemble what was compiled for a key of `GPUS`."""
+    return "nvdisasm" if target.startswith("sm_") and not tool("nvdisasm") else ""
+
+
+def compile_for(
+    target: str, source: str, told: Sequence[str] = (), *, doubles: bool = False
+) -> Compiled:
     """Compile OpenCL C for a GPU that need not be here.
 
     Args:
         target: A key of `GPUS`.
         source: Of a kernel.
+        told: Options that it alone is built with.
         doubles: Whether it uses double; constants are single otherwise, as in clprim's builds.
     """
-    options = [] if doubles else ["-cl-single-precision-constant"]
+    options = [*told, *([] if doubles else ["-cl-single-precision-constant"])]
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "kernel.cl"
         file.write_text(source, encoding="utf-8")
@@ -390,7 +403,8 @@ def _amd(target: str, file: Path, options: list[str]) -> Compiled:
         return _failed(result)
     text = out.read_text(encoding="utf-8")
     spilled, local = (_said(rf"; {name}: (\d+)", text) for name in ("ScratchSize", "LDSByteSize"))
-    return Compiled(builds=True, spilled=spilled, local=local)
+    registers = _said(r"; (?:Total)?NumVgprs: (\d+)", text)
+    return Compiled(builds=True, spilled=spilled, local=local, registers=registers, listing=text)
 
 
 def _nvidia(target: str, file: Path, options: list[str]) -> Compiled:
@@ -411,7 +425,12 @@ def _nvidia(target: str, file: Path, options: list[str]) -> Compiled:
     spilled = sum(
         _said(rf"(\d+) bytes spill {what}", result.stderr) for what in ("stores", "loads")
     )
-    return Compiled(builds=True, spilled=spilled, local=_said(r"(\d+) bytes smem", result.stderr))
+    local, registers = (
+        _said(pattern, result.stderr) for pattern in (r"(\d+) bytes smem", r"Used (\d+) registers")
+    )
+    lister = tool("nvdisasm")
+    text = _run(lister, "-c", str(cubin)).stdout if lister else ""
+    return Compiled(builds=True, spilled=spilled, local=local, registers=registers, listing=text)
 
 
 def _intel(target: str, file: Path, options: list[str]) -> Compiled:
@@ -423,7 +442,11 @@ def _intel(target: str, file: Path, options: list[str]) -> Compiled:
     if result.returncode:
         return _failed(result)
     listings = [listing.read_text(encoding="utf-8") for listing in folder.glob("*_simd*.asm")]
-    return Compiled(builds=True, spilled=_said(r"^//\.spill size (\d+)", "\n".join(listings)))
+    text = "\n".join(listings)
+    spilled, registers = (
+        _said(pattern, text) for pattern in (r"^//\.spill size (\d+)", r"numGRF=(\d+)")
+    )
+    return Compiled(builds=True, spilled=spilled, registers=registers, listing=text)
 
 
 def command(args: Options, say: Callable[[str], None]) -> int:
@@ -432,6 +455,10 @@ def command(args: Options, say: Callable[[str], None]) -> int:
     if unknown:
         print(f"--targets {unknown[0]}: expected some of {', '.join(GPUS)}", file=sys.stderr)
         return 2
+    if args.shares:
+        from bench import listings  # which takes its GPUs of here
+
+        return listings.command([target for target in targets if target in listings.CHIPS], say)
     wrong = 0
     for target in targets:
         missing = available(target)
@@ -443,7 +470,7 @@ def command(args: Options, say: Callable[[str], None]) -> int:
         for name, plan in some:
             say(f"{target}: {name}")
             source = render(plan.template, plan.code)
-            found = compile_for(target, source, doubles=plan.code.doubles)
+            found = compile_for(target, source, plan.code.options, doubles=plan.code.doubles)
             built += found.builds
             if not found.builds:
                 print(f"{target}: {name}: does not build: {found.message.partition(chr(10))[0]}")

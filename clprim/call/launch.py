@@ -27,7 +27,7 @@ _POINTER = 8  # bytes, also for a host of 32 bits: its devices have as many
 
 def build_options(code: KernelCode, device: Device) -> tuple[str, ...]:
     """Returns the options that a kernel is built with on a device."""
-    options = [cl_std_option(device.traits, code.c_version)]
+    options = [cl_std_option(device.traits, code.c_version), *code.options]
     if not code.doubles:
         # 0.5 in a snippet over float32 is a float32, as a Python 0.5 is beside a NumPy array.
         options.append("-cl-single-precision-constant")

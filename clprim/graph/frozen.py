@@ -75,7 +75,8 @@ def freeze(
 def _printed(kernel: KernelPlan) -> KernelPlan:
     code, text = kernel.code, source_of(kernel.template, kernel.code)
     rest: Any = {"parameters": code.parameters, "index": code.index, "doubles": code.doubles}
-    printed = PrintedCode(name=code.name, **rest, text=text, version=code.c_version)
+    rest |= {"version": code.c_version, "built": code.options}
+    printed = PrintedCode(name=code.name, **rest, text=text)
     return replace(kernel, code=printed)
 
 

@@ -51,12 +51,13 @@ class GroupWork:
     ends: float = 0.0  # Instructions of a work-item beside the loop
     # What it waits for of its own instructions, in their number; 0 where none depends on another
     waiting: float = WAITING
+    room: float = math.inf  # Groups that local memory holds side by side on a unit
 
     def cost(self, traits: DeviceTraits) -> float:
         """Returns instructions of the busiest unit."""
         room = max(1, SUMS_OF_UNIT // (self.sums * self.items))
         of_unit = math.ceil(self.groups / traits.compute_units)
-        together = min(of_unit, room)
+        together = min(of_unit, room, max(1, self.room))
         issued = together * self.items / ISSUED
         instructions = self.steps * self.step + self.ends
         return of_unit / together * (instructions * (self.waiting + issued) + START)

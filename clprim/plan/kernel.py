@@ -263,6 +263,11 @@ class KernelCode:
         """OpenCL C that it is written in."""
         return (1, 2)
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Options that it alone is built with."""
+        return ()
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrintedCode(KernelCode):
@@ -270,11 +275,17 @@ class PrintedCode(KernelCode):
 
     text: str
     version: tuple[int, int]  # OpenCL C that it is written in
+    built: tuple[str, ...] = ()  # Options that it alone is built with
 
     @property
     def c_version(self) -> tuple[int, int]:
         """See `KernelCode.c_version`."""
         return self.version
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """See `KernelCode.options`."""
+        return self.built
 
 
 def mask_type(value: str) -> str:

@@ -112,7 +112,8 @@ def _product(
 def _run(queue: cl.CommandQueue, plan: KernelPlan, arrays: dict[str, Any]) -> None:
     """Runs a kernel on arrays of the host, by the names of its buffers; ``y0`` is read back."""
     raw = cl._cl._Program(queue.context, render(plan.template, plan.code))
-    raw._build(options=b"-cl-std=CL1.2", devices=[queue.device])
+    options = " ".join(("-cl-std=CL1.2", *plan.code.options))
+    raw._build(options=options.encode(), devices=[queue.device])
     raw.get_info(cl.program_info.BINARIES)  # as the cache on disk asks, of which some die
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     buffers = {

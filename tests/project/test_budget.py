@@ -27,7 +27,8 @@ CODE = (".py", ".pyi", ".jinja", ".cl")
 # Decompositions of larger matrices by reflections in panels took 130, spectra by blocks 270,
 # NumPy's other names and PyTorch's least squares 260.
 # Dropout and gradients of masks by units, and nets of 16 bits that units compute, took 250,
-# whole numbers beside weights of 4 bits 370, strings on scores of attention 700.
+# whole numbers beside weights of 4 bits 370, strings on scores of attention 700,
+# listings' shares of units' peak and larger tiles of units 400.
 LINES = {
     "bench": 9_830,
     "templates": 13_852,

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2] / "clprim" / "plan"
 FILES = sorted(ROOT.rglob("*.py"))
 #: How many decide, and how many are bounds; a new one has to be worth another.
-MOST, MOST_BOUNDS = 140, 42
+MOST, MOST_BOUNDS = 142, 43
 
 
 def is_number(node):

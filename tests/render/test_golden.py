@@ -208,8 +208,10 @@ def test_an_undefined_name_in_a_template_is_an_error():
         environment().from_string("{{ code.nothing }}").render(code=kernels()[0][2])
 
 
-# Names of extensions and of what they bring are no names of vendors.
-EXTENSIONS = re.compile(r"\b(cl_)?intel_(reqd_)?sub_?group\w*|__builtin_amdgcn_(ds_|[mw])\w*")
+# Names of extensions, of what they bring and of options are no names of vendors.
+EXTENSIONS = re.compile(
+    r"\b(cl_)?intel_(reqd_)?sub_?group\w*|-cl-intel-[\w-]+|__builtin_amdgcn_(ds_|[mw])\w*"
+)
 VENDORS = re.compile(r"nvidia|\bamd\b|amdgcn|radeon|geforce|intel|cuda|rocm|pocl", re.IGNORECASE)
 
 

@@ -210,6 +210,8 @@ def _examples_matrix() -> Iterator[Example[Contraction]]:
     columns = replace(swapped, y=replace(swapped.y, output=67, lane=(0, 0, 1)))
     exact = units(f"emulated/{tf32}", matrix_parts=True)
     yield Example("columns", columns, exact, small)
+    windows = forward(dense_convolution(2, 32, 14, 64, last=True, bias=True, **half))
+    yield Example("windows", windows, units(mma), large)
     high = replace(dense_product(96, 70, 50), precision="high")
     yield Example("nearest", high, units(f"emulated/{tf32}"), small)
     bfloat16 = "subgroup_matrix_multiply_accumulate/m8n8k16/bfloat16/8"
@@ -222,8 +224,6 @@ def _examples_matrix() -> Iterator[Example[Contraction]]:
         "wmma", dense_product(64, 64, 64, **half), units("wmma_gfx11/m16n16k16/float16/32")
     )
     yield Example("mfma", dense_product(64, 64, 64), units("mfma/m32n32k2/float32/64"))
-    windows = forward(dense_convolution(2, 32, 14, 64, last=True, bias=True, **half))
-    yield Example("windows", windows, units(mma), large)
     planes = dense_convolution(2, 16, 14, 24, 2, stride=2, padding=1, **half)
     yield Example("planes", forward(planes), emulated, small)
     wide = dense_convolution(2, 16, 9, 24, direction="weight", last=True, **half)

@@ -71,6 +71,11 @@ class MatrixCode(ReadingCode):
         return 16 // self.itemsize
 
     @property
+    def options(self) -> tuple[str, ...]:
+        """See `KernelCode.options`."""
+        return (self.unit.option,) if self.unit.option else ()
+
+    @property
     def row_pitch(self) -> int:
         """Elements between lines of sums on their way to where they are stored."""
         return self.across * self.unit_columns * self.unit.columns + WIDTH

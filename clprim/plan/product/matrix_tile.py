@@ -16,7 +16,7 @@ import numpy as np
 
 from clprim.plan.cost import LAUNCH, GroupWork
 from clprim.plan.kernel import round_up
-from clprim.plan.machine import ITEMS, LINE, UNROLL
+from clprim.plan.machine import ITEMS, LINE, STARTING, SUB_GROUP, UNROLL
 from clprim.plan.product.local_tile import STORE
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.splits import cut_depth, without_bounds
@@ -29,9 +29,15 @@ from clprim.traits import DeviceTraits
 
 # Multiply-adds of 16-bit elements that units do for a work-item in the time of an instruction.
 RATE = 8
+# Instructions' time until a work-item's first fragment of a stage is there, and its last product.
+STAGE = 100.0
+# Bytes of local memory that a unit reads in the time of one that it copies there from a cache.
+FAR = 4
 #: Bound: bytes of local memory that lie in the same banks, which swizzles move as one; ``ldmatrix``
 #: and ``cp.async`` read and write so many at once.
 CHUNK = 16
+#: Bound: bytes of registers that hold neither sums nor elements: addresses, and what loops count.
+OTHERS = 188
 # Bytes of a line of a tile along k.
 LINES = (LINE, 2 * LINE)
 # Bound: steps of k from which on three products of TF32 have no larger error than float32's, as
@@ -87,15 +93,18 @@ class Use:
 
     def registers(self, tile: MatrixTile) -> int:
         """Bytes that a work-item holds: sums, elements, their parts, and those on the way."""
-        unit, parts = self.unit, min(self.parts, 2)
-        sides = ((tile.rows, unit.a), (tile.columns, unit.b))
+        unit, parts, unrolled = self.unit, min(self.parts, 2), 1 + bool(self.unit.matrices)
+        # What no instruction loads is loaded where it is multiplied, a unit's columns at a time.
+        held = tile.columns if unit.matrices or parts else 1
+        sides = ((tile.rows, unit.a), (held, unit.b))
         elements = sum(n * side.elements for n, side in sides)
         rows, columns, steps = self.shape(tile)
         waiting = 0 if unit.copies else (rows + columns) * steps // self.items(tile)
         return (
             4 * self.sums(tile)
-            + elements * (self.itemsize + parts * unit.itemsize)
-            + waiting * self.itemsize
+            # Where loops over steps are unrolled, parts of two; what waits, on its way in and out.
+            + elements * (self.itemsize + parts * unit.itemsize * unrolled)
+            + waiting * self.itemsize * 3 * unrolled // 2
         )
 
     def exchanged(self, tile: MatrixTile) -> int:
@@ -117,7 +126,9 @@ class Use:
 def use_of(what: Contraction, traits: DeviceTraits) -> Use | None:
     """Returns how a device's units compute a contraction; None where they do not."""
     x, w = what.gathered.dtype.name, what.packed.dtype.name
-    found = {unit.operands: unit for unit in map(unit_of, reversed(traits.matrix_units))}
+    # The first of its operands, but one that has more registers.
+    units = sorted(map(unit_of, reversed(traits.matrix_units)), key=lambda unit: unit.registers)
+    found = {unit.operands: unit for unit in units}
     rows = walked(what)[2]
     operands = (x, w) if rows else (w, x)
     if what.value == (np.int32 if what.gathered.dtype.itemsize == 1 else np.float32):
@@ -163,18 +174,21 @@ class Form:
         return name == "x" and self.what.gathered.bounds is not None
 
     def counting(self, tile: MatrixTile) -> int:
-        """Bytes by which a work-item knows its steps of k and its reads' places of a plane."""
-        rows, columns, steps = self.use.shape(tile)
-        found = 0
-        for name, count in zip(
-            "xw", (rows, columns) if self.rows else (columns, rows), strict=True
-        ):
-            if not self.linear(name):
-                reads = -(-count * steps // (self.widths[name][0] * self.use.items(tile)))
-                # Digits, what is added to them, and what they add to places. Then of each read the
-                # place, and its row, its column, whether these are there, and the element.
-                words = 5 if self.bounded(name) else 1
-                found += 16 * self.depths.digits + 4 * words * reads
+        """Bytes by which a work-item knows places: of reads, of steps of k, of elements."""
+        use, (rows, columns, steps) = self.use, self.use.shape(tile)
+        unit, found = use.unit, 0
+        sides = ((rows, unit.a, tile.rows), (columns, unit.b, tile.columns))
+        names = "xw" if self.rows else "wx"
+        for name, (count, side, units) in zip(names, sides, strict=True):
+            width, along = self.widths[name]
+            reads = -(-count * steps // (width * use.items(tile)))
+            # Of each read its place; of those that may be outside its row, its column, whether
+            # these are there, the address, and the element, if it waits.
+            words = 6 - bool(unit.copies) if self.bounded(name) else 1
+            found += 4 * (words * reads + (0 if self.linear(name) else self.depths.digits))
+            if along == "lanes" and not (unit.matrices and use.itemsize == 2):
+                # Elements come one by one, a word each.
+                found += units * side.elements * 4
         return found
 
 
@@ -186,9 +200,13 @@ def form_of(what: Contraction, traits: DeviceTraits) -> Form | None:
         return None
     lanes, depths, rows = walked(what)
     form = Form(what, use, lanes, depths, rows, widest(what, use.chunk, lanes, depths))
-    # A matrix is read as it lies; windows' weights in vectors of steps, where many lanes want them.
-    worth = depths.digits > 1 and (what.kept or lanes.size > what.outputs)
-    return _packed(form) if worth and form.widths["w"][0] < use.chunk else form
+    # Windows' weights are read in vectors of steps, where many lanes want them. A matrix is read as
+    # it lies, unless its elements come one by one and rows in blocks: as many lanes do meanwhile.
+    width, along = form.widths["w"]
+    windows = depths.digits > 1 and width < use.chunk
+    apart = bool(use.unit.blocks) and along == "lanes"
+    many = (windows and lanes.size > what.outputs) or (apart and UNROLL * lanes.size >= STARTING)
+    return _packed(form) if many or (what.kept and windows) else form
 
 
 def _packed(form: Form) -> Form:
@@ -223,6 +241,7 @@ def _fits(tile: MatrixTile, form: Form, traits: DeviceTraits) -> bool:
     rows, columns, steps = use.shape(tile)
     counting = [form.widths[name] for name in "xw" if not form.linear(name)]
     numbers = (rows, columns, steps, use.items(tile))
+    registers = max(use.unit.registers, traits.register_bytes)
     paired = not use.unit.matrices or tile.columns % 2 == 0
     return (
         all(n & (n - 1) == 0 for n in numbers)
@@ -232,9 +251,8 @@ def _fits(tile: MatrixTile, form: Form, traits: DeviceTraits) -> bool:
         # Who counts steps of k up reads the same ones of every stage.
         and all(use.items(tile) * w >= steps for w, along in counting if along == "depth")
         and use.items(tile) <= traits.max_work_group_size
-        and use.sums(tile) * 4 <= traits.register_bytes // 2
-        # Others hold addresses.
-        and use.registers(tile) + form.counting(tile) <= 5 * traits.register_bytes // 8
+        and use.sums(tile) * 4 <= registers // 2
+        and use.registers(tile) + form.counting(tile) + OTHERS <= registers
         and use.local_bytes(tile) <= traits.local_memory
     )
 
@@ -254,21 +272,21 @@ def matrix_tiles(what: Contraction, traits: DeviceTraits) -> tuple[Weighed, ...]
 def _tiles(use: Use) -> tuple[MatrixTile, ...]:
     """The tiles that are weighed."""
     powers = [1 << n for n in range(UNROLL)]
-    groups = [(d, a) for d in powers[:3] for a in powers[:3] if d * a <= 8]
-    stages = (3, 2) if use.unit.copies else (2,)  # copies that nobody waits for need a third
+    most = ITEMS * SUB_GROUP // use.unit.items
+    groups = [(d, a) for d in powers[:3] for a in powers[:3] if d * a <= most]
+    stages = 3 if use.unit.copies else 2  # copies that nobody waits for need a third
     return tuple(
-        MatrixTile(down, across, rows, columns, steps, stage)
+        MatrixTile(down, across, rows, columns, steps, stages)
         for down, across in groups
         for rows in powers
         for columns in powers
         for steps in _steps(use)
-        for stage in stages
     )
 
 
 def _steps(use: Use) -> Iterator[int]:
-    """Steps of units in a line of memory."""
-    for line in LINES:
+    """Steps of units in a line of memory, or in a half where lines wait in registers."""
+    for line in LINES if use.unit.copies else (LINE // 2, *LINES):
         yield max(1, line // (use.unit.steps * use.itemsize))
 
 
@@ -281,19 +299,25 @@ def _cost(form: Form, traits: DeviceTraits, tile: MatrixTile) -> float:
     cut = cut_depth(what, (rows, columns), steps, busy, gathered_rows=form.rows)
     products = tile.rows * tile.columns * unit.rows * unit.columns * max(1, use.parts)
     multiplied = products * unit.steps * unit.itemsize / (2 * unit.items * RATE)
-    # Bytes that a work-item reads of local memory, each an instruction's time, and that it copies,
-    # for which a vector takes as long as one of its elements.
+    # Bytes that a work-item reads of local memory, each an instruction's time, and that it copies
+    # there: a vector takes no less than its address.
     lines = tile.rows * unit.rows + tile.columns * unit.columns
     read = lines * unit.steps * use.itemsize / unit.items
     sides = zip("xw", (rows, columns) if form.rows else (columns, rows), strict=True)
-    copied = sum(count * CHUNK / form.widths[name][0] for name, count in sides) * steps / items
+    copied = sum(
+        count * max(FAR * use.itemsize, CHUNK / form.widths[name][0]) for name, count in sides
+    ) * (steps / items)
+    step = tile.steps * (multiplied + read) + copied
     work = GroupWork(
         cut.lane_tiles * cut.output_tiles * what.groups * cut.splits,
         items,
         use.sums(tile),
-        tile.steps * (multiplied + read) + copied,
+        step,
         -(-cut.chunk // steps),
         STORE * use.sums(tile) * (1 + (cut.splits > 1)),
+        STAGE / step,
+        # Units have more local memory than a group may take: twice as much, or more.
+        2 * traits.local_memory // use.local_bytes(tile),
     )
     return work.cost(traits) + LAUNCH * (cut.splits > 1)
 

@@ -7,12 +7,13 @@ from functools import cache
 from clprim.plan.units import mfma, mma_sync, subgroup_matrix, wmma
 from clprim.plan.units.unit import EMULATED, MatrixUnit
 
-UNITS = (*mma_sync.UNITS, *mma_sync.OLDER, *subgroup_matrix.UNITS, *wmma.UNITS, *mfma.UNITS)
+_MATRIX = (*subgroup_matrix.UNITS, *subgroup_matrix.LARGE)
+UNITS = (*mma_sync.UNITS, *mma_sync.OLDER, *_MATRIX, *wmma.UNITS, *mfma.UNITS)
 _BY_NAME = {unit.name: unit for unit in UNITS}
 #: By a device's extension: units that may be behind it, and what in the text of a driver's own
 #: program says that it is compiled for a processor that has them.
 BEHIND: dict[str, tuple[tuple[tuple[MatrixUnit, ...], str], ...]] = {
-    "cl_intel_subgroup_matrix_multiply_accumulate": ((subgroup_matrix.UNITS, ""),),
+    "cl_intel_subgroup_matrix_multiply_accumulate": ((_MATRIX, ""),),
     "cl_nv_device_attribute_query": (
         (mma_sync.UNITS, r"\.target sm_([89]\d|\d{3})"),
         (mma_sync.OLDER, r"\.target sm_75"),

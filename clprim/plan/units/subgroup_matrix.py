@@ -3,9 +3,12 @@
 Sub-groups have the least size that a device knows. Of 8, a work-item holds two 16-bit or four
 8-bit elements of a row of A as one word; of 16, half as many. Words of B are neighbours in k. Eight
 rows of A are what a block read takes from local memory (``cl_intel_subgroup_local_block_io``).
+Half as many work-items a processor have twice the registers, where a program is built for that.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from clprim.plan.units.unit import Fragment, MatrixUnit, bytes_of
 
@@ -62,3 +65,8 @@ def _unit(operands: tuple[str, str], size: int) -> MatrixUnit:
 
 
 UNITS = tuple(_unit(operands, size) for size in (8, 16) for operands in _NAMES)
+LARGE = tuple(
+    replace(unit, option="-cl-intel-256-GRF-per-thread", registers=1024)
+    for unit in UNITS
+    if unit.itemsize == 2
+)

@@ -64,6 +64,9 @@ class MatrixUnit:
     # C that defines load_block(words, from): a fragment of A, whose rows lie one after another in
     # local memory, by all of its work-items at once
     blocks: str = ""
+    # Option of programs that have more registers than traits say, and bytes of a work-item's then
+    option: str = ""
+    registers: int = 0
     emulated: bool = False
 
     @property
@@ -72,7 +75,8 @@ class MatrixUnit:
         shape = f"m{self.rows}n{self.columns}k{self.steps}"
         operands = ".".join(dict.fromkeys(self.operands))
         prefix = EMULATED if self.emulated else ""
-        return f"{prefix}{self.instructions}/{shape}/{operands}/{self.items}"
+        more = f"/{self.registers}" if self.registers else ""
+        return f"{prefix}{self.instructions}/{shape}/{operands}/{self.items}{more}"
 
     @property
     def itemsize(self) -> int:
@@ -97,4 +101,4 @@ class MatrixUnit:
 
     def as_emulated(self) -> MatrixUnit:
         """Returns the unit whose work-items exchange fragments through local memory instead."""
-        return replace(self, text="", attribute="", partner="", pack="", emulated=True)
+        return replace(self, text="", attribute="", partner="", pack="", option="", emulated=True)

@@ -219,14 +219,14 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void matmul(
         #pragma unroll
         for (int k = 0; k < 16; k += 8) {
             uint a[8], b[8];
+            uint large_a[8], large_b[8], small_a[8], small_b[8];
             #pragma unroll
             for (int i = 0; i < 2; ++i)
                 load_rows(a + i * 4, row_tile(stage), first_row + i * 16, k);
+            take_parts(a, large_a, small_a, 8);
             #pragma unroll
             for (int j = 0; j < 4; j += 2)
                 load_columns(b + j * 2, column_tile(stage), first_column + j * 8, k);
-            uint large_a[8], large_b[8], small_a[8], small_b[8];
-            take_parts(a, large_a, small_a, 8);
             take_parts(b, large_b, small_b, 8);
             #pragma unroll
             for (int i = 0; i < 2; ++i)

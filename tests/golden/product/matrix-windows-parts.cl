@@ -297,14 +297,14 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv2d(
         #pragma unroll
         for (int k = 0; k < 8; k += 8) {
             uint a[4], b[4];
+            uint large_a[4], large_b[4];
             #pragma unroll
             for (int i = 0; i < 1; ++i)
                 load_rows(a + i * 4, row_tile(stage), first_row + i * 16, k);
+            take_parts(a, large_a, 4);
             #pragma unroll
             for (int j = 0; j < 2; j += 1)
                 load_columns(b + j * 2, column_tile(stage), first_column + j * 8, k);
-            uint large_a[4], large_b[4];
-            take_parts(a, large_a, 4);
             take_parts(b, large_b, 4);
             #pragma unroll
             for (int i = 0; i < 1; ++i)

@@ -2,11 +2,11 @@
 //
 //                         columns: 32
 //                    +------------------+
-//     depth:  32     |  b               |      A work-group of 1 x 2 sub-groups of 32 work-items
-//     steps          +------------------+      computes a tile, each of them 1 x 1 units of 16 x 16
+//     depth:  64     |  b               |      A work-group of 1 x 1 sub-groups of 32 work-items
+//     steps          +------------------+      computes a tile, each of them 1 x 2 units of 16 x 16
 //     +-------+      +------------------+      sums in registers. 2 stages of both operands are in
 //     | a:    |      |   +---------+    |      local memory as they lie in global memory: while one is
-//     | rows: |      |   |  16 x  16 |   |      multiplied, others are on their way.
+//     | rows: |      |   |  16 x  32 |   |      multiplied, others are on their way.
 //     |  16   |      |   +---------+    |
 //     +-------+      +------------------+      Sums pass through local memory as well, to be stored as
 //                                              vectors of columns.
@@ -30,7 +30,7 @@ static inline void multiply_add(float *sums, const uint *a, const uint *b)
 // Lines hold steps of k. Chunks of 16 bytes take turns, so that those of eight lines lie in all banks.
 static inline int row_place(int line, int at)
 {
-    return line * 32 + (at / 8 ^ (line >> 1 & 3)) * 8 + at % 8;
+    return line * 64 + (at / 8 ^ (line & 7)) * 8 + at % 8;
 }
 
 #define load_rows(words, tile, line, step) load_row_words(words, memory, tile, line, step, lane)
@@ -64,10 +64,10 @@ static inline void load_column_words(uint *words, __local uint4 *memory, __local
     }
 }
 
-#define row_tile(stage) ((__local ushort *)memory + (stage) * 1536)
-#define column_tile(stage) (row_tile(stage) + 512)
+#define row_tile(stage) ((__local ushort *)memory + (stage) * 3072)
+#define column_tile(stage) (row_tile(stage) + 1024)
 
-__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(
+__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void matmul(
     __global const ushort *x_memory,
     __global const ushort *w_memory,
     __global half *y0_memory,
@@ -92,12 +92,12 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(
     const int y0_output,
     const int y0_lane_2)
 {
-    __local uint4 memory[384];
+    __local uint4 memory[768];
 
     const int item = get_local_id(0);
     const int lane = item % 32;
-    const int first_row = item / 64 * 16;
-    const int first_column = item / 32 % 2 * 16;
+    const int first_row = item / 32 * 16;
+    const int first_column = item / 32 % 1 * 32;
     // Neighbouring groups share lanes, the larger operand as a rule: it comes from the cache then.
     index_t rest = (index_t)get_group_id(0);
     const index_t output_tile = rest % output_tiles;
@@ -109,13 +109,12 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(
     const index_t begin = split * chunk;
     const index_t end = min(begin + chunk, depth);
 
-    index_t x_places[1];
-    ushort8 x_next[1];
+    index_t x_places[4];
     #pragma unroll
-    for (int n = 0; n < 1; ++n) {
-        const int unit = item + n * 64;
-        const int k = unit % 4 * 8;
-        const int lane = unit / 4;
+    for (int n = 0; n < 4; ++n) {
+        const int unit = item + n * 32;
+        const int k = unit % 8 * 8;
+        const int lane = unit / 8;
         // Past the end the last ones are read again; their sums are never stored.
         const index_t number = min(lane_tile * 16 + lane, lanes - 1);
         index_t digit_2;
@@ -123,11 +122,10 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(
         x_places[n] = x_start + group * x_group + digit_2 * x_lane_2;
         x_places[n] += k * x_step;
     }
-    index_t w_places[2];
-    ushort8 w_next[2];
+    index_t w_places[8];
     #pragma unroll
-    for (int n = 0; n < 2; ++n) {
-        const int unit = item + n * 64;
+    for (int n = 0; n < 8; ++n) {
+        const int unit = item + n * 32;
         const int k = unit / 4;
         const int lane = unit % 4 * 8;
         // Past the end the last ones are read again; their sums are never stored.
@@ -135,92 +133,93 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(
         w_places[n] = w_start + group * w_group + number * w_output;
         w_places[n] += k * w_step;
     }
-    float sums[1][1][8];
+    uint4 x_next[4];
+    uint4 w_next[8];
+    float sums[1][2][8];
     #pragma unroll
     for (int i = 0; i < 1; ++i)
         #pragma unroll
-        for (int j = 0; j < 1; ++j)
+        for (int j = 0; j < 2; ++j)
             #pragma unroll
             for (int element = 0; element < 8; ++element)
                 sums[i][j][element] = 0;
 
     if (begin < end) {
         #pragma unroll
-        for (int n = 0; n < 1; ++n) {
-            const int number = item + n * 64;
-            const int k = number % 4 * 8, lane_at = number / 4;
+        for (int n = 0; n < 4; ++n) {
+            const int number = item + n * 32;
+            const int k = number % 8 * 8, lane_at = number / 8;
             const place_t place = x_places[n] + begin * x_step;
-            x_next[n] = *(__global const ushort8 *)(x_memory + place);
+            x_next[n] = *(__global const uint4 *)(x_memory + place);
         }
         #pragma unroll
-        for (int n = 0; n < 2; ++n) {
-            const int number = item + n * 64;
+        for (int n = 0; n < 8; ++n) {
+            const int number = item + n * 32;
             const int k = number / 4, lane_at = number % 4 * 8;
             const place_t place = w_places[n] + begin * w_step;
-            w_next[n] = *(__global const ushort8 *)(w_memory + place);
+            w_next[n] = *(__global const uint4 *)(w_memory + place);
         }
         #pragma unroll
-        for (int n = 0; n < 1; ++n) {
-            const int number = item + n * 64;
-            const int k = number % 4 * 8, lane_at = number / 4;
-            *(__local ushort8 *)(row_tile(0) + row_place(lane_at, k)) = x_next[n];
+        for (int n = 0; n < 4; ++n) {
+            const int number = item + n * 32;
+            const int k = number % 8 * 8, lane_at = number / 8;
+            *(__local uint4 *)(row_tile(0) + row_place(lane_at, k)) = x_next[n];
         }
         #pragma unroll
-        for (int n = 0; n < 2; ++n) {
-            const int number = item + n * 64;
+        for (int n = 0; n < 8; ++n) {
+            const int number = item + n * 32;
             const int k = number / 4, lane_at = number % 4 * 8;
-            *(__local ushort8 *)(column_tile(0) + column_place(k, lane_at)) = w_next[n];
+            *(__local uint4 *)(column_tile(0) + column_place(k, lane_at)) = w_next[n];
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     int stage = 0;
-    for (index_t from = begin; from < end; from += 32) {
-        const index_t next = from + 32;
+    for (index_t from = begin; from < end; from += 64) {
+        const index_t next = from + 64;
         if (next < end) {
             #pragma unroll
-            for (int n = 0; n < 1; ++n) {
-                const int number = item + n * 64;
-                const int k = number % 4 * 8, lane_at = number / 4;
+            for (int n = 0; n < 4; ++n) {
+                const int number = item + n * 32;
+                const int k = number % 8 * 8, lane_at = number / 8;
                 const place_t place = x_places[n] + next * x_step;
-                x_next[n] = *(__global const ushort8 *)(x_memory + place);
+                x_next[n] = *(__global const uint4 *)(x_memory + place);
             }
             #pragma unroll
-            for (int n = 0; n < 2; ++n) {
-                const int number = item + n * 64;
+            for (int n = 0; n < 8; ++n) {
+                const int number = item + n * 32;
                 const int k = number / 4, lane_at = number % 4 * 8;
                 const place_t place = w_places[n] + next * w_step;
-                w_next[n] = *(__global const ushort8 *)(w_memory + place);
+                w_next[n] = *(__global const uint4 *)(w_memory + place);
             }
         }
         #pragma unroll 1
-        for (int k = 0; k < 32; k += 16) {
+        for (int k = 0; k < 64; k += 16) {
             uint a[8], b[8];
             #pragma unroll
             for (int i = 0; i < 1; ++i)
                 load_rows(a + i * 8, row_tile(stage), first_row + i * 16, k);
-            #pragma unroll
-            for (int j = 0; j < 1; j += 1)
-                load_columns(b + j * 8, column_tile(stage), first_column + j * 16, k);
+            load_columns(b, column_tile(stage), first_column + 0, k);
             #pragma unroll
             for (int i = 0; i < 1; ++i)
-                #pragma unroll
-                for (int j = 0; j < 1; ++j) {
-                    multiply_add(sums[i][j], a + i * 8, b + j * 8);
-                }
+                multiply_add(sums[i][0], a + i * 8, b);
+            load_columns(b, column_tile(stage), first_column + 16, k);
+            #pragma unroll
+            for (int i = 0; i < 1; ++i)
+                multiply_add(sums[i][1], a + i * 8, b);
         }
         stage ^= 1;
         if (next < end) {
             #pragma unroll
-            for (int n = 0; n < 1; ++n) {
-                const int number = item + n * 64;
-                const int k = number % 4 * 8, lane_at = number / 4;
-                *(__local ushort8 *)(row_tile(stage) + row_place(lane_at, k)) = x_next[n];
+            for (int n = 0; n < 4; ++n) {
+                const int number = item + n * 32;
+                const int k = number % 8 * 8, lane_at = number / 8;
+                *(__local uint4 *)(row_tile(stage) + row_place(lane_at, k)) = x_next[n];
             }
             #pragma unroll
-            for (int n = 0; n < 2; ++n) {
-                const int number = item + n * 64;
+            for (int n = 0; n < 8; ++n) {
+                const int number = item + n * 32;
                 const int k = number / 4, lane_at = number % 4 * 8;
-                *(__local ushort8 *)(column_tile(stage) + column_place(k, lane_at)) = w_next[n];
+                *(__local uint4 *)(column_tile(stage) + column_place(k, lane_at)) = w_next[n];
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -234,12 +233,12 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(
         // A row of units of every sub-group.
         barrier(CLK_LOCAL_MEM_FENCE);
         #pragma unroll
-        for (int j = 0; j < 1; ++j)
+        for (int j = 0; j < 2; ++j)
             #pragma unroll
             for (int element = 0; element < 8; ++element)
                 stored[(first_row / 1 + element * 2 + lane / 16) * 36 + first_column + j * 16 + lane % 16] = sums[i][j][element];
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int number = item; number < 128; number += 64) {
+        for (int number = item; number < 128; number += 32) {
             const int line = number / 8;
             const index_t row = lane_tile * 16 + line / 16 * 16 + i * 16 + line % 16;
             const index_t column = output_tile * 32 + number % 8 * 4;

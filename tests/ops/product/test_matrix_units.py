@@ -16,6 +16,8 @@ from clprim.errors import DefinitionError
 from clprim.plan.product import splits, tile_reading
 from clprim.plan.product.dense import dense_product
 from clprim.plan.product.family import GPU, PRODUCTS
+from clprim.plan.product.matrix_tile import use_of
+from clprim.plan.units import subgroup_matrix
 from clprim.plan.units.known import UNITS
 
 MMA, TF32 = "mma.sync/m16n8k16/float16/32", "mma.sync/m16n8k8/tf32/32"
@@ -53,7 +55,7 @@ def test_products_of_every_form(units, form):
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name.replace("/", "-"))
 def test_every_unit(units, some, unit):
-    units(unit.name, tile=(1, 2, 2, 2, 2, 2))
+    units(unit.name, tile=(1, 2, 2, 2, 2, 2), register_bytes=4096)
     if "tf32" in unit.name or "float32" in unit.name:
         dtypes = np.float32, np.float32
     else:
@@ -68,6 +70,40 @@ def test_tiles(units, tile):
     units(MMA, tile=tile)
     check_product(150, 170, 140, (np.float16, np.float16), "NT")
     check_product(129, 50, 131, (np.float16, np.float16))
+
+
+@pytest.mark.everywhere
+@pytest.mark.parametrize("form", ["NT", "NN"])
+@pytest.mark.parametrize("unit", subgroup_matrix.LARGE[:1], ids=lambda unit: unit.name)
+def test_tiles_of_many_registers(units, unit, form):
+    units(unit.name, tile=(2, 1, 4, 4, 1, 2), register_bytes=4096)
+    check_product(70, 50, 70, (np.float16, np.float16), form)
+
+
+def test_programs_of_more_registers_are_built_so():
+    many = subgroup_matrix.LARGE[0]
+    for unit, options in ((many, (many.option,)), (subgroup_matrix.UNITS[0], ())):
+        traits = dataclasses.replace(GPU, matrix_units=(unit.name,), register_bytes=512)
+        problem = dense_product(2048, 2048, 2048, "NT", dtype=np.float16)
+        plan = PRODUCTS.plan(problem, traits, "matrix")
+        assert plan.main.code.options == options
+        sums = plan.main.code.unit_rows * plan.main.code.unit_columns * unit.c.elements
+        assert (sums > 64) == bool(options)
+    both = tuple(unit.name for unit in (subgroup_matrix.UNITS[0], many))
+    for names in (both, both[::-1]):
+        traits = dataclasses.replace(GPU, matrix_units=names, register_bytes=512)
+        assert use_of(problem, traits).unit is many
+
+
+@pytest.mark.parametrize("form", ["NN", "TN"])
+def test_second_factors_of_many_rows_are_packed_where_rows_come_in_blocks(units, form):
+    units(subgroup_matrix.UNITS[0].name, tile=(2, 1, 1, 2, 2, 2))
+    a = numbers((1030, 20) if form == "NN" else (20, 1030), np.float16, high=4)
+    b = numbers((20, 24), np.float16, seed=1, high=4)
+    with cp.profile() as profile:
+        found = matmul(a, b, transpose_a=form == "TN")
+    assert [event.name for event in profile.events] == ["matmul_pack", "matmul"]
+    equal(found, (wide(a.T if form == "TN" else a) @ wide(b)).astype(np.float16))
 
 
 def test_views(units):
