@@ -13,11 +13,11 @@ static inline __attribute__((overloadable)) float16 cp_complex_both(float8 a)
 }
 static inline __attribute__((overloadable)) float2 cp_complex_multiply(float2 a, float2 b)
 {
-    return (float2)(a.lo * b.lo - a.hi * b.hi, a.lo * b.hi + a.hi * b.lo);
+    return (float2)(a.lo, a.lo) * b + (float2)(a.hi, a.hi) * (float2)(-b.hi, b.lo);
 }
 static inline __attribute__((overloadable)) float16 cp_complex_multiply(float16 a, float16 b)
 {
-    return (float16)(a.lo * b.lo - a.hi * b.hi, a.lo * b.hi + a.hi * b.lo);
+    return (float16)(a.lo, a.lo) * b + (float16)(a.hi, a.hi) * (float16)(-b.hi, b.lo);
 }
 static inline __attribute__((overloadable)) float2 cp_complex_conj(float2 a)
 {
