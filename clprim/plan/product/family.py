@@ -215,7 +215,8 @@ def _examples_matrix() -> Iterator[Example[Contraction]]:
     high = replace(dense_product(96, 70, 50), precision="high")
     yield Example("nearest", high, units(f"emulated/{tf32}"), small)
     bfloat16 = "subgroup_matrix_multiply_accumulate/m8n8k16/bfloat16/8"
-    yield Example("parts-16", high, units(f"emulated/{bfloat16}"), small)
+    roomy = units(f"emulated/{bfloat16}", register_bytes=2048)
+    yield Example("parts-16", high, roomy, small)
     medium = replace(high, precision="medium")
     yield Example("nearest-16", medium, units(bfloat16), small)
     words = dense_product(96, 80, 64, "NT", dtype=np.int8)
