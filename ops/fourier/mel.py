@@ -289,9 +289,9 @@ def amplitude_to_db(
     if least <= 0:
         raise DefinitionError(f"{what}: amin={amin}: expected a positive number")
     text = "y0 = w0 * (log10(max(x0, w1)) - w2);"
-    found: Any = kernel(text, what, x.dtype)(x, factor, least, reference)
+    found: Array = kernel(text, what, x.dtype)(x, factor, least, reference)
     if top_db is None or not x.size:
-        return found  # type: ignore[no-any-return]
+        return found
     highest = amax(found, tuple(range(-min(x.ndim, 3), 0)), True)
     most = real(what, "top_db", top_db)
     limited = kernel("y0 = max(x0, x1 - w0);", what, x.dtype)

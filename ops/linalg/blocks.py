@@ -95,7 +95,7 @@ def spectrum(a: Any) -> tuple[Array, Array, Array]:
     padded[:, :n, :n] = a
     # Rows that are none have eigenvalues beyond all others.
     diagonal(padded[:, n:, n:], 0, -2, -1)[...] = (length[:, None] * 1.5 + 1).astype(dtype)
-    vh[...] = eye(size, size, dtype)
+    vh[...] = eye((size, size), dtype)
     orders = asarray(_orders(count, width))
     limit = length * (math.sqrt(n) * float(np.finfo(dtype).eps))
     sweeps = _SWEEPS if active.now is None else 5 + math.ceil(math.log2(count))

@@ -66,7 +66,7 @@ def reflections(a: Any) -> tuple[Array, Array]:
 
 def _compact(h: Any, tau: Any) -> tuple[Any, Any]:
     """Returns V, and T by T⁻¹ = 1/τ + U, with the upper triangle U of Vᴴ V; τ may be 0."""
-    v = tril(h, -1) + eye(*h.shape[-2:], h.dtype)
+    v = tril(h, -1) + eye(h.shape[-2:], h.dtype)
     inner = triu(matmul(adjoint(v), v), 1) * tau[..., None, :]
     inverse = substituted(inner, identity(inner), upper=True, unit=True)
     return v, tau[..., :, None] * inverse
@@ -76,7 +76,7 @@ def _compact(h: Any, tau: Any) -> tuple[Any, Any]:
 def reflected(h: Any, tau: Any, k: int) -> Array:
     """Returns the first k columns of the product of reflections, as LAPACK's orgqr."""
     m, count = h.shape[-2], tau.shape[-1]
-    q: Array = repeated(eye(m, k, h.dtype), h.shape[:-2]).copy()
+    q: Array = repeated(eye((m, k), h.dtype), h.shape[:-2]).copy()
     for at in reversed(range(0, count, _WIDTH)):
         stop = min(at + _WIDTH, count)
         v, t = _compact(h[..., at:, at:stop], tau[..., at:stop])
@@ -132,7 +132,7 @@ def qr(A: Any, mode: str = "reduced") -> tuple[Array, Array]:
     k = m if mode == "complete" else min(m, n)
     none = zeros((0,), dtype)
     if not A.size:
-        same = repeated(eye(m, k, dtype), lead)
+        same = repeated(eye((m, k), dtype), lead)
         return none if mode == "r" else same.copy(), zeros((*lead, k, n), dtype)
     if fitting("qr", A, k):
         names = ("r",) if mode == "r" else ("q", "r")

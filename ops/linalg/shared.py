@@ -76,14 +76,14 @@ def adjoint(x: Any) -> Any:
     return x.mT.conj() if x.dtype.kind == "c" else x.mT
 
 
-def eye(m: int, n: int, dtype: Any) -> Any:
+def eye(shape: tuple[int, ...], dtype: Any) -> Any:
     """Returns a matrix of zeros with ones on its diagonal."""
-    return kernel("y0 = coord(0) == coord(1);", "identity", dtype)(shape=(m, n))
+    return kernel("y0 = coord(0) == coord(1);", "identity", dtype)(shape=shape)
 
 
 def on_diagonal(x: Any) -> Any:
     """Returns which places of square matrices lie on the diagonal."""
-    return eye(*x.shape[-2:], np.bool_)
+    return eye(x.shape[-2:], np.bool_)
 
 
 def fitting(kind: str, a: Any, k: int = 0) -> bool:

@@ -46,7 +46,7 @@ _COLUMNS = 16
 
 def identity(a: Any) -> Array:
     """Returns matrices of zeros and ones as large as square ones."""
-    found: Array = repeated(eye(*a.shape[-2:], a.dtype), a.shape[:-2])
+    found: Array = repeated(eye(a.shape[-2:], a.dtype), a.shape[:-2])
     return found
 
 
@@ -469,7 +469,7 @@ def unpacked(both: Any, pivots: Any) -> tuple[Any, Any, Any]:
     m, n = both.shape[-2:]
     rank = min(m, n)
     low, high = both[..., :, :rank], both[..., :rank, :]
-    unit = eye(m, rank, both.dtype)
+    unit = eye((m, rank), both.dtype)
     place = asarray(np.arange(m, dtype=np.int32)[:, None])
     rows = (place == rows_of(pivots, m)[..., None, :]).astype(both.dtype)
     return rows, tril(low, -1) + unit, triu(high)

@@ -207,7 +207,7 @@ def svd_ex(A: Any, full_matrices: bool = True) -> tuple[Array, Array, Array, Arr
         return u.mT, s, v.mT, info
     if not A.size:
         k = m if full_matrices else n
-        u, vh = (repeated(eye(*size, dtype), lead) for size in ((m, k), (n, n)))
+        u, vh = (repeated(eye(size, dtype), lead) for size in ((m, k), (n, n)))
         return u.copy(), zeros((*lead, n), real_dtype(dtype)), vh.copy(), zero_info(A)
     if fitting("svd", A) and not (full_matrices and m > n):
         names = ("u", "s", "v", "info")
@@ -267,7 +267,7 @@ def svdvals_ex(A: Any) -> tuple[Array, Array]:
     if fitting("svd", a):
         return decompose(Options("svd", ("s", "info")), a)  # type: ignore[return-value]
     if by_blocks(a):
-        return singular(a, full=False)[1::2]  # type: ignore[return-value]
+        return singular(a, full=False)[1::2]
     found = on_host("linalg.svdvals", lambda a: np.linalg.svd(a, compute_uv=False), A)
     return found, zero_info(A)
 
