@@ -600,7 +600,13 @@ def plans():
                 yield decomposition("triangular", "x", given="a b", unit=unit, **how)
             for kind, results in (
                 *(("lu", "lu pivots info"), ("det", "det"), ("det", "det logabs")),
-                *(("cholesky", "l info"), ("qr", "q r"), ("qr", "r"), ("inv", "x info")),
+                *(
+                    ("cholesky", "l info"),
+                    ("qr", "q r"),
+                    ("qr", "r"),
+                    ("qr", "h tau"),
+                    ("inv", "x info"),
+                ),
                 *(("eigh", "w info"), ("eigh", "w v info"), ("svd", "u s v info"), ("svd", "s")),
             ):
                 yield decomposition(kind, results, **how)

@@ -209,7 +209,7 @@ def scaled_dot_product_attention_backward(
     score: str | None = None,
     score_args: Any = (),
     score_gradient: bool = False,
-) -> tuple[Any, ...]:
+) -> tuple[Array | tuple[Array | None, ...], ...]:
     """Returns the gradients of `scaled_dot_product_attention` in query, key, value and mask.
 
     Args:
