@@ -26,6 +26,7 @@ from clprim.ops.linalg.shared import (
     matrices,
     on_diagonal,
     on_host,
+    panel,
     repeated,
     with_gradient,
 )
@@ -37,8 +38,7 @@ from clprim.primitives.decomposition import Options, decompose
 
 _MODES = ("reduced", "complete", "r")
 _REFLECTIONS = Options("qr", ("h", "tau"))
-# Columns of a panel, and the rows of which panels have multiples, so that few kernels are compiled.
-_WIDTH, _ROWS = 32, 256
+_WIDTH = 32  # columns of a panel
 
 
 @repeatable
@@ -50,11 +50,9 @@ def reflections(a: Any) -> tuple[Array, Array]:
     a, rank, width = a.copy(), min(m, n), blocks("qr", a, _WIDTH)
     taus = zeros((*a.shape[:-2], rank), a.dtype)
     for k in range(0, rank, width):
-        stop, rows = min(k + width, rank), m - k
-        panel = zeros((*a.shape[:-2], min(-(-rows // _ROWS) * _ROWS, m), stop - k), a.dtype)
-        panel[..., :rows, :] = a[..., k:, k:stop]
-        h, tau = decompose(_REFLECTIONS, panel)
-        h = h[..., :rows, :]
+        stop = min(k + width, rank)
+        h, tau = decompose(_REFLECTIONS, panel(a, k, stop))
+        h = h[..., : m - k, :]
         a[..., k:, k:stop] = h
         taus[..., k:stop] = tau
         if stop < n:

@@ -24,6 +24,7 @@ from clprim.runtime.tracing import active
 
 # Bound: rows of matrices that are decomposed by blocks, beyond which LAPACK does it on the host.
 MOST = 1024
+_ROWS = 256  # by which the heights of panels are rounded
 _KNOWN = ("float32", "float64", "complex64", "complex128")
 _warned: set[str] = set()
 
@@ -96,11 +97,26 @@ def fitting(kind: str, a: Any, k: int = 0) -> bool:
 
 
 def blocks(kind: str, a: Any, widest: int) -> int:
-    """Returns how many columns of matrices a kernel takes at a time."""
+    """Returns how many columns of matrices a kernel takes at a time.
+
+    Raises:
+        ShapeError: Local memory holds none.
+    """
     traits = current_device().traits
-    while widest > 1 and not fits(kind, a.shape[-2], widest, 0, a.dtype.itemsize, traits):
+    while widest and not fits(kind, a.shape[-2], widest, 0, a.dtype.itemsize, traits):
         widest //= 2
+    if not widest:
+        raise ShapeError(f"linalg.{kind}: no column of {a.shape[-2:]} fits local memory")
     return widest
+
+
+def panel(a: Any, k: int, stop: int) -> Any:
+    """Returns columns from row k on, above zeros: each height is a kernel, so there are few."""
+    m, rows = a.shape[-2], a.shape[-2] - k
+    height = min(-(-rows // _ROWS) * _ROWS, m)
+    made = zeros((*a.shape[:-2], height, stop - k), a.dtype)
+    made[..., :rows, :] = a[..., k:, k:stop]
+    return made
 
 
 def by_blocks(a: Any) -> bool:

@@ -1,6 +1,6 @@
 """Systems of equations, inverses and determinants, by elimination with pivots.
 
-Matrices of up to 64 rows are eliminated by one kernel, of up to 1024 by blocks of columns, whose
+Matrices of up to 64 rows are eliminated by one kernel, larger ones by blocks of columns, whose
 updates are products of matrices.
 """
 
@@ -28,6 +28,7 @@ from clprim.ops.linalg.shared import (
     fitting,
     matrices,
     on_host,
+    panel,
     repeated,
     summed,
     with_gradient,
@@ -75,8 +76,6 @@ def lu_parts(a: Any) -> tuple[Array, Array, Array]:
         return a.copy(), zeros((*a.shape[:-2], min(a.shape[-2:])), np.int32), zero_info(a)
     if fitting("lu", a):
         return decompose(_PARTS, a)  # type: ignore[return-value]
-    if max(a.shape[-2:]) > MOST:
-        raise ShapeError(f"linalg.lu: matrices of {a.shape[-2:]}: expected at most {MOST} rows")
     return _blocked_lu(a)
 
 
@@ -85,14 +84,15 @@ def _blocked_lu(a: Any) -> tuple[Array, Array, Array]:
     m, n = a.shape[-2:]
     a, width = a.copy(), blocks("lu", a, 32)
     pivots, info = [], zero_info(a)
-    for k in range(0, min(m, n), width):
-        stop = min(k + width, n)
-        lu, swaps, wrong = decompose(_PARTS, a[..., k:, k:stop])
+    rank = min(m, n)
+    for k in range(0, rank, width):
+        stop = min(k + width, rank)
+        lu, swaps, wrong = decompose(_PARTS, panel(a, k, stop))
         pivots.append(swaps + k)
         info = _first(info, wrong, k)
         order = rows_of(swaps, m - k)
         a[..., k:, :] = take_along_dim(a[..., k:, :], order[..., None], -2)
-        a[..., k:, k:stop] = lu
+        a[..., k:, k:stop] = lu[..., : m - k, :]
         if stop < n:
             top = a[..., k:stop, stop:]
             top[...] = substituted(a[..., k:stop, k:stop], top, upper=False, unit=True)

@@ -195,6 +195,15 @@ def test_blocks(device, n):
         cp.linalg.inv(cp.asarray(singular))
 
 
+@pytest.mark.parametrize("shape", [(2, 70, 200), (200, 70), (1100, 66)])
+def test_elimination_by_blocks_takes_any_shape(device, shape):
+    a = drawn(np.float32, *shape)
+    p, lower, upper = map(up, ops.linalg.lu(cp.asarray(a)))
+    close(p @ lower @ upper, a, 2)
+    np.testing.assert_array_equal(np.sort(p, axis=-2)[..., -1, :], 1)
+    assert np.abs(lower).max() <= 1 + 1e-6
+
+
 def test_what_is_large_goes_to_the_host_which_is_said(device):
     a = positive(np.float32, 66, 66)
     with pytest.warns(UserWarning, match="linalg.eigh: matrices of 66 × 66"):
