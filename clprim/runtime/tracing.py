@@ -47,12 +47,17 @@ def line() -> str:
     """Returns the line of the user's program that is running, as ``file:line``."""
     if active.line:
         return active.line
+    frame, _ = caller()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
+
+
+def caller() -> tuple[Any, int]:
+    """Returns the frame of the user's program that is running, and its ``stacklevel``."""
     frame: Any = sys._getframe(1)
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in _OURS:
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        frame = frame.f_back
-    return ""
+    level = 1
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
+        frame, level = frame.f_back, level + 1
+    return frame, level
 
 
 def end(why: str) -> NoReturn:

@@ -20,7 +20,7 @@ from clprim.ops.shared.sums import SUM
 from clprim.plan.decomposition.problem import LARGEST, fits
 from clprim.plan.strides import broadcast_shapes, broadcast_strides
 from clprim.runtime.device import current_device
-from clprim.runtime.tracing import active
+from clprim.runtime.tracing import active, caller
 
 # Bound: rows of matrices that are decomposed by blocks, beyond which LAPACK does it on the host.
 MOST = 1024
@@ -135,7 +135,8 @@ def on_host(what: str, compute: Callable[..., Any], *arrays: Any, why: str = "")
         _warned.add(what)
         shape = arrays[0].shape[-2:]
         why = why or f"matrices of {shape[0]} × {shape[1]} are too large for a kernel"
-        warnings.warn(f"{what}: {why}: NumPy computes them on the host", stacklevel=4)
+        _, level = caller()
+        warnings.warn(f"{what}: {why}: NumPy computes them on the host", stacklevel=level)
     try:
         found = compute(*(a.get() for a in arrays))
     except np.linalg.LinAlgError as error:

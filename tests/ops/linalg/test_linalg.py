@@ -206,8 +206,9 @@ def test_elimination_by_blocks_takes_any_shape(device, shape):
 
 def test_what_is_large_goes_to_the_host_which_is_said(device):
     a = positive(np.float32, 66, 66)
-    with pytest.warns(UserWarning, match="linalg.eigh: matrices of 66 × 66"):
+    with pytest.warns(UserWarning, match="linalg.eigh: matrices of 66 × 66") as told:
         w, v = cp.linalg.eigh(cp.asarray(a))
+    assert told[0].filename == __file__
     close(a @ up(v), up(v) * up(w), 2, by=up(w).real.max())
 
 
