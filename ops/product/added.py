@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.dtypes import promote
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.product.complex_product import is_complex
 from clprim.ops.product.matmul import matmul
 from clprim.ops.registry import operator
 from clprim.ops.shared.checks import dtype_of, number
-from clprim.ops.shared.strings import kernel
 from clprim.plan.strides import broadcasts_to
 
 
@@ -106,14 +104,11 @@ def _added(what: str, x: Any, a: Any, b: Any, beta: Any, alpha: Any, out: Any) -
     dtype = dtype_of(what, "x", x)
     shape = (*a.shape[:-1], *b.shape[a.ndim - 1 :])
     paired = is_complex(a) or is_complex(b)
-    if not paired:
-        beta, alpha = number(what, "beta", beta), number(what, "alpha", alpha)
+    beta, alpha = (
+        number(what, label, n, complexes=paired) for label, n in (("beta", beta), ("alpha", alpha))
+    )
     if beta and not broadcasts_to(x.shape, shape):
         raise ShapeError(f"{what}: x has shape {x.shape}, which does not broadcast to {shape}")
-    if paired:
-        text = "y0 = w0 * x0;" if beta == 0 else "y0 = w0 * x0 + w1 * x1;"
-        given = (matmul(a, b), alpha) if beta == 0 else (matmul(a, b), x, alpha, beta)
-        return kernel(text, what, promote([a.dtype, b.dtype]))(*given, shape=shape, out=out)
     whole = a.dtype.kind in "biu" and b.dtype.kind in "biu"
     if whole and (dtype.kind not in "biu" or not isinstance(beta * alpha, int)):
         raise DTypeError(

@@ -12,7 +12,7 @@ from clprim.arrays.array import Array, view_of
 from clprim.call.forms import register_form
 from clprim.call.packed import matrix_of
 from clprim.call.primitive import Request, Target
-from clprim.errors import ComplexError, ShapeError, quoted
+from clprim.errors import ShapeError, quoted
 from clprim.ops.product.arguments import (
     check_bias,
     check_operands,
@@ -83,7 +83,8 @@ def matmul(
     Returns:
         (…, M, N); batches broadcast as in NumPy, and M or N is missing where ``a`` or ``b`` had
         one dimension. Floats are added up in float32 at least; integers of up to 32 bits give
-        int32; of complex numbers it is products of their parts.
+        int32. Of complex numbers it is products of their parts, and the kernel that joins these
+        runs the epilogue, whose ``y0`` and result are complex and numbers may be.
 
     Raises:
         ShapeError: Shapes that do not fit, an ``out`` of another shape or overlapping an input.
@@ -105,12 +106,10 @@ def matmul(
             raise ShapeError(f"matmul: {said} beside a quantised weight; expected False, True")
         return _quantised("matmul", a, b, bias, epilogue, epilogue_args, out, beta, algorithm)
     if is_complex(a) or is_complex(b):
-        if epilogue is not None:
-            raise ComplexError("matmul: complex numbers take no epilogue: call it on the result")
         real = partial(
             matmul, transpose_a=transpose_a, transpose_b=transpose_b, algorithm=algorithm
         )
-        return complex_product(real, a, b, bias, out, beta)
+        return complex_product(real, a, b, bias, epilogue, epilogue_args, out, beta)
     arrays, numbers = split_arguments(epilogue_args)
     extras = arrays if bias is None else (bias, *arrays)
     # The larger operand is gathered where it lies, the smaller one packed; a packed one stays.

@@ -59,9 +59,9 @@ def is_array(value: object) -> bool:
 
 def operand(what: str, value: Any) -> Any:
     """Returns an array as it is, or a number; NumPy's keep their dtype."""
-    if is_array(value) or isinstance(value, np.complexfloating | complex):
+    if is_array(value):
         return value
-    plain = number(what, "an operand that is no device array", value)
+    plain = number(what, "an operand that is no device array", value, complexes=True)
     return value if isinstance(value, np.generic) else plain
 
 
@@ -129,9 +129,9 @@ def check_given(what: str, label: str, grad: Any, shape: tuple[int, ...], dtype:
         )
 
 
-def number(what: str, label: str, value: Any) -> Any:
+def number(what: str, label: str, value: Any, *, complexes: bool = False) -> Any:
     """Returns a parameter as Python's own number, which adapts to the arrays' dtype."""
-    if is_real(value):
+    if is_real(value) or (complexes and isinstance(value, complex | np.complexfloating)):
         return value.item() if isinstance(value, np.generic) else value
     raise DTypeError(f"{what}: expected a number for {label}, got {type(value).__name__}")
 

@@ -23,6 +23,7 @@ from clprim.plan.strides import Operand, broadcasts_to
 from clprim.runtime.device import current_device
 
 _FLOAT = np.dtype(np.float32)
+_NUMBERS = (int, float, complex, np.number, np.bool_)
 
 
 def split_arguments(args: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -31,7 +32,7 @@ def split_arguments(args: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         return (), ()
     given = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     end = len(given)
-    while end and isinstance(given[end - 1], (int, float, np.number, np.bool_)):
+    while end and isinstance(given[end - 1], _NUMBERS):
         end -= 1
     return given[:end], given[end:]
 
@@ -73,12 +74,12 @@ def check_epilogue(
             raise ShapeError(
                 f"{what}: {label} has shape {array.shape}, which does not broadcast to {shape}"
             )
-        if value.kind != "f" and array.dtype.kind not in "biu":
+        if value.kind in "iu" and array.dtype.kind not in "biu":
             raise DTypeError(f"{what}: {label} is {array.dtype} beside sums of {value}")
         require_supported([array.dtype], device.traits, str(device))
         reads.append(Read(name, operand_of(array)))
     for name, given_number in zip(names[arrays:], given[arrays:], strict=True):
-        number(what, f"{name} of the {part}", given_number)
+        number(what, f"{name} of the {part}", given_number, complexes=value.kind == "c")
     known = tuple(range(len(shape)) if axes is None else axes)
     dims = [(f, d, known[axis]) for f, d, axis in resolve_dims(what, [snippet], len(known))]
     coords, sizes = (
@@ -94,7 +95,14 @@ def append(what: str, expr: str, epilogue: str | None, arrays: int, numbers: int
     """Returns an operator's snippet, which has so many operands, with an epilogue behind it."""
     if epilogue is None:
         return expr
-    found: Composed = appended(expr, define_epilogue(what, epilogue), arrays, numbers)
+    snippet = define_epilogue(what, epilogue)
+    for kind, first in (("x", arrays), ("w", numbers)):
+        named = snippet.numbers(kind)
+        # What it passes over is given all the same.
+        expr += "".join(
+            f" (void){kind}{first + n};" for n in range(max(named, default=0)) if n not in named
+        )
+    found: Composed = appended(expr, snippet, arrays, numbers)
     return found
 
 
