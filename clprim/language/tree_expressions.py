@@ -224,6 +224,9 @@ def _printed(node: Node) -> tuple[int, Sequence[Piece]]:
             return CONDITIONAL, (head, " ? ", (a, ASSIGNMENT), " : ", (b, CONDITIONAL))
         case Call(function, args):
             return SUFFIX, (function, "(", *listed(args), ")")
+        # `(float2)(a + b).x` is a vector's x to compilers, `(float2)((a + b).x)` a cast.
+        case Cast(Type(text), Member(of) as a) if not isinstance(of, Name):
+            return UNARY, ("(", text, ")(", (a, 0), ")")
         case Cast(Type(text), a):
             return UNARY, ("(", text, ")", (a, UNARY))
         case Vector(Type(text), elements):

@@ -172,6 +172,13 @@ def test_a_norm_is_real(dtype):
     np.testing.assert_allclose(found.get(), expected, rtol=16 * EPS[dtype])
 
 
+def test_parts_of_what_is_computed_multiply_vectors(dtype):
+    a, b = (numbers((35,), dtype, n) for n in range(2))
+    op = cp.Pointwise("y0 = x0 * real(x1 - 1i) + imag(x0 * x1);")
+    expected = a.astype(complex) * b.real + (a.astype(complex) * b).imag
+    close(op(cp.asarray(a), cp.asarray(b)), expected, dtype, 256)
+
+
 def test_other_primitives_refuse(dtype):
     x = cp.asarray(numbers((4, 4), dtype))
     for call, name in (
