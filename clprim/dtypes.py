@@ -210,6 +210,11 @@ def real_dtype(dtype: AnyDType) -> AnyDType:
     return _FLOAT32 if dtype == _COMPLEX64 else _FLOAT64
 
 
+def paired_dtype(dtype: AnyDType, paired: bool) -> AnyDType:
+    """Returns the dtype of complex numbers that goes with one, or of real ones."""
+    return complex_dtype(dtype) if paired else real_dtype(dtype)
+
+
 def adapted(value: Any, dtype: AnyDType) -> Any:
     """Returns a Python number as a floating dtype of 16 bits holds it, and others as they are.
 

@@ -16,6 +16,7 @@ from clprim.gradients.request import (
     Given,
     is_array,
     kind_of,
+    not_derived,
     sum_axes,
 )
 from clprim.gradients.second import SecondGradient
@@ -42,6 +43,8 @@ class GroupedGradient(OperatorGradient):
         known = [f"y{n}" for n in range(definition.results)]
         known += [f"group_y{n}" for n in range(definition.group_values)]
         super().__init__(counts, what, wrt, saves, known, "results and values are")
+        if definition.mentions_complex:
+            raise not_derived(self._what)
         self._derived = lru_cache(maxsize=64)(self._derive)
         self._stages = GroupStages(definition)
         self._definite()  # what cannot be derived is refused now
@@ -63,8 +66,13 @@ class GroupedGradient(OperatorGradient):
         wanted = first._wrt or first._names[: first._counts[0]]
         return SecondGradient(first, tuple(f"g{n}" for n in wanted), wrt)
 
-    def reads(self, name: str) -> bool:
-        """Whether the gradients depend on an argument, something saved or a gradient."""
+    def reads(self, name: str, pairs: frozenset[str] = frozenset()) -> bool:
+        """Whether the gradients depend on an argument, something saved or a gradient.
+
+        Arguments in ``pairs`` are complex.
+        """
+        if pairs:
+            raise not_derived(self._what)
         return self._stages.reads(self._definite(), name)
 
     def _definite(self) -> Grouping:
@@ -131,6 +139,8 @@ class GroupedGradient(OperatorGradient):
         self, given: Given, extra: Sequence[Any], axis: Any, apart: bool
     ) -> tuple[tuple[GradientStage, ...], tuple[str, ...], int]:
         """Checks a call and makes its kernels; see `_staged`."""
+        if any(is_array(a) and a.dtype.kind == "c" for a in (*given.grads, *extra)):
+            raise not_derived(self._what)
         what, wrt = self._what, self._asked(given)
         whole = broadcast_shapes(what, [a.shape for a in given.arrays])
         axes = reduced_axes(what, axis, len(whole))

@@ -26,6 +26,11 @@ def is_floating(dtype: Any) -> bool:
     return bool(dtype.kind == "f" or dtype.name == "bfloat16")
 
 
+def not_derived(what: str) -> ComplexError:
+    """An error of a gradient that is one of real numbers."""
+    return ComplexError(f"{what}: no gradients of complex numbers are derived")
+
+
 def is_smooth(dtype: Any) -> bool:
     """Whether arrays of a dtype have gradients, real or complex."""
     return is_floating(dtype) or bool(dtype.kind == "c")
@@ -102,7 +107,7 @@ def read_arguments(
     array_dtypes = [a.dtype for a in arrays]
     complex_given = any(d.kind == "c" for d in array_dtypes)
     if not paired and (complex_given or any(isinstance(w, _PAIRS) for w in scalars)):
-        raise ComplexError(f"{what}: no gradients of complex numbers are derived")
+        raise not_derived(what)
     scalar_types = scalar_dtypes(what, scalars, array_dtypes)
     wide = (np.float64, np.complex128)
     for n, w in enumerate(scalars):

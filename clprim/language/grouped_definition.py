@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping as Strings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from clprim.errors import DefinitionError, quoted
 from clprim.language.check_snippet import check
 from clprim.language.combine import derive_combine
+from clprim.language.complex_numbers import (
+    PARTS,
+    ComplexOperands,
+    complex_operands,
+    lowered,
+    mentions_complex,
+)
 from clprim.language.componentwise import is_componentwise
 from clprim.language.definition import (
     NO_RESULT,
@@ -160,6 +168,49 @@ class GroupedDefinition:
     def elements_map(self) -> Mapping:
         """The map of every element."""
         return self._map(self.each, "group_y", {}, "", self.name)
+
+    @cached_property
+    def mentions_complex(self) -> bool:
+        """Whether its strings compute with complex numbers, whatever its operands are."""
+        return any(map(mentions_complex, self.snippets))
+
+    def complex_operands(
+        self, given: tuple[str, ...], results: tuple[str, ...] = ()
+    ) -> ComplexOperands:
+        """Finds values of a group, partials and results where arrays and numbers have some types.
+
+        Each is a complex number where the definition that computes it by itself says so. What has
+        no meaning of them is refused here, in the user's strings; ``results`` may have own types.
+        """
+        if not self.mentions_complex and PARTS.keys().isdisjoint((*given, *results)):
+            return ComplexOperands()
+        pair = "float2" if {"double", "double2"}.isdisjoint(given) else "double2"
+
+        def kinds(paired: frozenset[int], count: int) -> list[str]:
+            return [pair if n in paired else PARTS[pair] for n in range(count)]
+
+        def found(part: Reducing | Mapping, before: Sequence[str] = ()) -> ComplexOperands:
+            read = [given[n] for n in part.inputs] + [given[self.inputs + n] for n in part.scalars]
+            if isinstance(part, Mapping):
+                read = [*(before[n] for n in part.values), *read, *[PARTS[pair]] * part.count]
+            return complex_operands(part.definition, tuple(read))
+
+        taken, reduced = self.taken, found(self.reduction)
+        partials = kinds(reduced.partials, taken.partials)
+        values = found(self.values_map(), partials).results
+        of_groups = kinds(values, self.group_values)
+        elements = found(self.elements_map, of_groups).results
+        names = [f"x{n}" for n in range(self.inputs)] + [f"w{n}" for n in range(self.scalars)]
+        types = dict(zip(names, given, strict=True)) | {"count": PARTS[pair]}
+        for family, of in (("reduce_y", partials), ("other_y", partials), ("group_y", of_groups)):
+            types |= {f"{family}{n}": kind for n, kind in enumerate(of)}
+        own = {f"y{n}": kind for n, kind in enumerate(kinds(reduced.values, taken.values))}
+        for snippet in (taken.expr, taken.init, taken.step, taken.combine):
+            lowered(snippet, tuple((types | own).items()))
+        lowered(self.finalize, tuple(types.items()))
+        own = {f"y{n}": k for n, k in enumerate(results or kinds(elements, self.results))}
+        lowered(self.each, tuple((types | own).items()))
+        return ComplexOperands(values, reduced.partials, elements)
 
     def _map(
         self, part: Snippet, family: str, names: dict[str, str], more: str, name: str

@@ -67,8 +67,8 @@ class Grouped(Tabled):
             may use ``index``, ``coord(d)`` and ``size(d)``.
         result_type: dtype of the results, or one for each. By default the promotion of arrays and
             numbers.
-        partial_type: dtype of partials and of the groups' values. By default that of everything
-            together, float32 at least.
+        partial_type: dtype of partials and of the groups' values, or of the parts of complex ones.
+            By default that of everything together, float32 at least.
         preamble: OpenCL C functions, types and macros for the snippets.
         name: Of the kernel, in profiles.
         near: Snippets that do the same for a group that a near cache holds, where what is dear, as
@@ -101,6 +101,7 @@ class Grouped(Tabled):
                [8.]], dtype=float32)
     """
 
+    complex_numbers = True
     family = GROUPS
 
     def __init__(
@@ -275,8 +276,15 @@ class Grouped(Tabled):
         check_once(what, definition.finalized, [a.shape for a in inputs], len(shape), axes)
         array_types = [a.dtype for a in inputs]
         scalar_types = scalar_dtypes(what, request.numbers, array_types)
-        result_types = self._result_type or (
-            (dtypes.promote([*array_types, *scalar_types]),) * definition.results
+        given_types = [*array_types, *scalar_types]
+        kinds, own = (
+            tuple(dtypes.stored_type(dtypes.value_dtype(d, given_types)).value for d in some)
+            for some in (given_types, self._result_type or ())
+        )
+        pairs = definition.complex_operands(kinds, own)
+        common = dtypes.promote(given_types)
+        result_types = self._result_type or tuple(
+            dtypes.paired_dtype(common, n in pairs.results) for n in range(definition.results)
         )
         scalar_types = weaken(
             request.numbers, scalar_types, array_types, list(result_types), traits.fp64
@@ -284,17 +292,21 @@ class Grouped(Tabled):
         everything = [*array_types, *scalar_types, *result_types]
         value = self._partial_type or dtypes.promote(everything)
         dtypes.require_supported([*everything, value], traits, str(target))
-        value = dtypes.value_dtype(value, [value])
+        value = dtypes.real_dtype(dtypes.value_dtype(value, [value]))
         order = memory_order(shape, [broadcast_strides(a, shape) for a in inputs])
         results = outs or tuple(
             Operand(shape, dense_strides(shape, d.itemsize, order), 0, d) for d in result_types
         )
-        kept = self._kept(keep, into, shape, axes, order, value)
+        of_groups = [
+            dtypes.paired_dtype(value, n in pairs.values) for n in range(definition.group_values)
+        ]
+        kept = self._kept(keep, into, shape, axes, order, of_groups)
         for n, (o, dtype) in enumerate(zip(outs, result_types, strict=False)):
             check_out(what, n, o, shape, dtype)
         if not options.trusted:
             self._check_memory(outs, into, inputs)
-        return Groups(definition, shape, axes, value, inputs, tuple(scalar_types), results, kept)
+        numbers = tuple(scalar_types)
+        return Groups(definition, shape, axes, value, inputs, numbers, results, kept, pairs)
 
     def outputs(self, problem: Groups) -> tuple[Operand, ...]:
         """The results, then the values of groups that are wanted."""
@@ -316,7 +328,7 @@ class Grouped(Tabled):
         shape: tuple[int, ...],
         axes: tuple[int, ...],
         order: Sequence[int],
-        value: Any,
+        values: Sequence[Any],
     ) -> tuple[Operand | None, ...]:
         """Returns where values of groups go."""
         what, count = self.what, self.definition.group_values
@@ -328,8 +340,9 @@ class Grouped(Tabled):
         for n, wanted in enumerate(keep):
             if wanted:
                 found[n] = next(given)
-                check_out(what, n, found[n], one_each, value)
+                check_out(what, n, found[n], one_each, values[n])
             elif wanted is not None:
+                value = values[n]
                 strides = dense_strides(one_each, value.itemsize, order)
                 found[n] = Operand(one_each, strides, 0, value)
         return tuple(found)

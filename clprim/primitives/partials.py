@@ -8,9 +8,8 @@ import numpy as np
 
 from clprim.dtypes import (
     AnyDType,
-    complex_dtype,
+    paired_dtype,
     promote,
-    real_dtype,
     stored_type,
     value_dtype,
 )
@@ -27,7 +26,7 @@ def default_results(
     """NumPy's promotion; sums and products of short integers widen, positions are int64."""
     common, pairs = promote(given), _complex(definition, given).results
     if definition.finalize is not None:
-        return tuple(_part(common, n in pairs) for n in range(definition.results))
+        return tuple(paired_dtype(common, n in pairs) for n in range(definition.results))
     return tuple(_natural(definition, n, common, pairs) for n in range(definition.results))
 
 
@@ -47,7 +46,7 @@ def default_types(
 ) -> tuple[AnyDType, ...]:
     """The common dtype of arrays and numbers, of complex results and of real ones."""
     pairs = _complex(definition, given).results
-    return tuple(_part(common, n in pairs) for n in range(definition.results))
+    return tuple(paired_dtype(common, n in pairs) for n in range(definition.results))
 
 
 def _complex(
@@ -56,18 +55,13 @@ def _complex(
     return complex_operands(definition, tuple(stored_type(d).value for d in given))
 
 
-def _part(common: AnyDType, paired: bool) -> AnyDType:
-    """A dtype of complex numbers, or of real ones."""
-    return complex_dtype(common) if paired else real_dtype(common)
-
-
 def _natural(
     definition: ReductionDefinition, n: int, common: AnyDType, pairs: frozenset[int]
 ) -> AnyDType:
     """The dtype of partial number ``n`` where operands have a common one."""
     if n in definition.positions:
         return _INT64
-    common = _part(common, n in pairs)
+    common = paired_dtype(common, n in pairs)
     return _widened(common) if n in definition.summed else common
 
 

@@ -172,6 +172,94 @@ def test_a_norm_is_real(dtype):
     np.testing.assert_allclose(found.get(), expected, rtol=16 * EPS[dtype])
 
 
+GROUPED = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
+SHAPES = [((7, 33), -1), ((7, 33), 0), ((3, 5, 7), (0, 2)), ((2000, 3), 1), ((3, 5000), None)]
+
+
+@pytest.mark.parametrize("shape, axis", SHAPES, ids=str)
+def test_groups_and_their_elements(dtype, shape, axis):
+    norm = cp.Grouped(
+        "y0 = real(x0 * conj(x0));", finalize="group_y0 = sqrt(reduce_y0);",
+        each="y0 = x0 / group_y0 * w0; y1 = abs(x0) / group_y0;", **GROUPED,
+    )  # fmt: skip
+    a = numbers(shape, dtype)
+    for part in (..., np.s_[::-1, 1:]):
+        x, z = cp.asarray(a)[part], a[part].astype(complex)
+        size = np.sqrt((np.abs(z) ** 2).sum(axis, keepdims=True))
+        y, shares, kept = norm(x, 0.5 - 1j, axis=axis, keep=[True])
+        assert (y.dtype, shares.dtype, kept.dtype) == (dtype, a.real.dtype, a.real.dtype)
+        for found, expected in ((y, z / size * (0.5 - 1j)), (shares, abs(z) / size), (kept, size)):
+            close(found, expected, dtype, 32)
+
+
+@pytest.mark.parametrize("shape, axis", SHAPES, ids=str)
+def test_groups_have_complex_values_beside_real_ones(dtype, shape, axis):
+    softmax = cp.Grouped(
+        "y0 = exp(x0 - x1);", init="reduce_y0 = 0; reduce_y1 = lowest_reduce_y1;",
+        step="reduce_y0 += y0; reduce_y1 = max(reduce_y1, real(x0));",
+        combine="reduce_y0 += other_y0; reduce_y1 = max(reduce_y1, other_y1);",
+        finalize="group_y0 = reduce_y0 / count; group_y1 = reduce_y1 + 1 / count;",
+        each="y0 = exp(x0 - x1) / group_y0 + group_y1;",
+    )  # fmt: skip
+    a, b = numbers(shape, dtype), numbers((1,) * len(shape), dtype, 1)
+    y, mean, largest = softmax(cp.asarray(a), cp.asarray(b), axis=axis, keep=[True, True])
+    assert (y.dtype, mean.dtype, largest.dtype) == (dtype, dtype, a.real.dtype)
+    e = np.exp(a.astype(complex) - b)
+    expected = e.mean(axis, keepdims=True)
+    bound = 16 * EPS[dtype] * np.abs(e).mean(axis, keepdims=True)
+    assert (np.abs(mean.get() - expected) <= bound).all()
+    top = a.real.max(axis, keepdims=True).astype(float) + expected.size / a.size
+    close(largest, top, dtype)
+    close(y, e / mean.get().astype(complex) + top, dtype, 4096)  # sums of two may cancel
+
+
+def test_real_groups_become_complex(dtype):
+    a = np.arange(1, 40, dtype=dtype().real.dtype)
+    each = "y0 = (x0 - group_y0) * w0 + real(x0 * 1i - group_y0);"
+    op = cp.Grouped("y0 = x0;", each=each, **GROUPED)
+    found = op(cp.asarray(a), 2j)
+    assert found.dtype == dtype
+    close(found, (a - a.sum()) * 2j - a.sum(), dtype)
+    assert op(cp.asarray(a), 2.0).dtype == a.dtype
+    wide = cp.Grouped("y0 = x0;", each="y0 = group_y0;", partial_type=a.dtype, **GROUPED)
+    assert [k.dtype for k in wide(cp.asarray(a * dtype(1j)), keep=[True])] == [dtype, dtype]
+
+
+def test_groups_refuse_what_complex_numbers_have_not(dtype):
+    x = cp.asarray(numbers((4, 4), dtype))
+    plain = cp.Grouped("y0 = x0;", each="y0 = x0 - group_y0;", **GROUPED)
+    ordered = cp.Grouped("y0 = x0;", each="y0 = x0 < group_y0 ? x0 : group_y0;", **GROUPED)
+    with pytest.raises(cp.DTypeError, match=r"Grouped each, line 1: .* no order\n .*x0 < group_y0"):
+        ordered(x)
+    real = cp.Grouped("y0 = x0;", each="y0 = x0;", result_type=np.float32, **GROUPED)
+    with pytest.raises(cp.DTypeError, match="Grouped each, line 1: y0 is real"):
+        real(x)
+    with pytest.raises(cp.DTypeError, match=r"y0 is complex.* out= of float32 cannot hold"):
+        plain(x, out=cp.zeros(x.shape))
+    message = "gradient of Grouped .*no gradients of complex numbers are derived"
+    for call in (
+        lambda: plain.gradient()(x, grad=x),
+        lambda: plain.gradient()(x.real, grad=x),
+        lambda: cp.value_and_grad(lambda z: abs(plain(z)).sum(), wrt="z")(x),
+        cp.Grouped("y0 = abs(x0 - 1i);", each="y0 = group_y0;", **GROUPED).gradient,
+    ):
+        with pytest.raises(cp.DTypeError, match=message):
+            call()
+    with pytest.raises(cp.DTypeError, match="softmax_backward: expected real numbers for grad"):
+        cp.ops.softmax_backward(x, x.real)
+    with pytest.raises(cp.DTypeError, match="softmax: expected real numbers for x"):
+        cp.ops.softmax(x)
+
+
+def test_compiled_chains_run_in_groups(dtype):
+    a = numbers((6, 50), dtype)
+    plain = cp.Grouped("y0 = x0;", each="y0 = x0 - group_y0;", **GROUPED)
+    compiled = cp.jit(lambda x: cp.exp(plain(x * 0.25j) * 1e-2) + x.real)
+    z = a.astype(complex) * 0.25j
+    expected = np.exp((z - z.sum(1, keepdims=True)) * 1e-2) + a.real
+    close(compiled(cp.asarray(a)), expected, dtype, 256)
+
+
 def test_parts_of_what_is_computed_multiply_vectors(dtype):
     a, b = (numbers((35,), dtype, n) for n in range(2))
     op = cp.Pointwise("y0 = x0 * real(x1 - 1i) + imag(x0 * x1);")

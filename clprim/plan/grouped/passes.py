@@ -75,26 +75,29 @@ class _Planner:
 
     def _values(self) -> list[_Table]:
         """Plans what gives every group its values, and returns their tables."""
-        definition, value = self.definition, self.problem.value
-        spread = self._spread()
-        own = [k if k is not None and k.operand.dtype == value else None for k in self.kept]
+        definition, problem = self.definition, self.problem
+        spread, types = self._spread(), problem.values
+        kept = zip(self.kept, types, strict=True)
+        own = [k if k is not None and k.operand.dtype == value else None for k, value in kept]
         copied = tuple(n for n, k in enumerate(self.kept) if k is not None and own[n] is None)
-        if spread == self.one_each and not copied:
-            tables = [k or self._table(spread) for k in own]
+        # There ``count`` becomes a number of y0's type, which is to be real.
+        whole = not problem.pairs.values or "count" not in definition.finalize.used
+        if spread == self.one_each and not copied and whole:
+            tables = self._tables(spread, own)
             self._reduce(definition.reduction_to_values, tables)
             return tables
-        partials = [self._table(self.one_each) for _ in range(definition.taken.partials)]
+        partials = [self._table(self.one_each, value) for value in problem.partials]
         self._reduce(definition.reduction, partials)
         if spread == self.one_each:
-            tables = [k or self._table(spread) for k in own]
+            tables = self._tables(spread, own)
             copies = [k for n in copied if (k := self.kept[n]) is not None]
             self._map(definition.values_map(copied), spread, partials, [*tables, *copies])
             return tables
-        tables = [self._table(spread) for _ in own]
+        tables = [self._table(spread, value) for value in types]
         self._map(definition.values_map(), spread, partials, tables)
         if any(self.kept):
             # After the tables: what is kept may take the place of an array that both read.
-            rest = [k or self._table(self.one_each) for k in self.kept]
+            rest = self._tables(self.one_each, self.kept)
             self._map(definition.values_map(), self.one_each, partials, rest)
         return tables
 
@@ -111,9 +114,13 @@ class _Planner:
         pays = 1 < row < SHORT_ROW and math.prod(shape) * TABLE_PART <= elements
         return tuple(shape) if pays else self.one_each
 
-    def _table(self, shape: tuple[int, ...]) -> _Table:
+    def _tables(self, shape: tuple[int, ...], given: Sequence[_Table | None]) -> list[_Table]:
+        """Takes memory for those values of groups that have none."""
+        pairs = zip(given, self.problem.values, strict=True)
+        return [k or self._table(shape, value) for k, value in pairs]
+
+    def _table(self, shape: tuple[int, ...], value: AnyDType) -> _Table:
         """Takes memory for one value a group."""
-        value = self.problem.value
         strides = dense_strides(shape, value.itemsize, self.order)
         buffer = f"table{len(self.workspace)}"
         self.workspace[buffer] = (math.prod(shape), value)
@@ -129,7 +136,7 @@ class _Planner:
             tuple(r.operand for r in results),
             tuple(x.operand for x in inputs),
             tuple(problem.scalars[n] for n in part.scalars),
-            (problem.value,) * part.definition.partials,
+            problem.partials,
             (Scaling(),) * len(results),
             moved=self.moved,
         )

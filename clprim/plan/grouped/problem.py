@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from clprim.dtypes import AnyDType, value_dtype
+from clprim.dtypes import AnyDType, paired_dtype, value_dtype
+from clprim.language.complex_numbers import ComplexOperands
 from clprim.language.definition import Accumulation
 from clprim.language.grouped_definition import GroupedDefinition
 from clprim.plan.reduction.problem import Folds
@@ -22,12 +23,15 @@ class Groups(Folds):
     definition: GroupedDefinition
     shape: tuple[int, ...]
     axes: tuple[int, ...]  # That a group extends along, sorted
-    value: AnyDType  # dtype that partials and values of a group have, and maps calculate in
+    # dtype that partials and values of a group have, or their parts, and maps calculate in
+    value: AnyDType
     inputs: tuple[Operand, ...]  # The arrays, which broadcast to ``shape``
     scalars: tuple[AnyDType, ...]
     results: tuple[Operand, ...]  # Where the elements go, of ``shape``
     # Where the values of groups go, with size 1 along ``axes``; None for those that nobody wants
     kept: tuple[Operand | None, ...]
+    # Which partials and values are complex
+    pairs: ComplexOperands = field(default_factory=ComplexOperands)
 
     def __str__(self) -> str:
         sizes = "×".join(map(str, self.shape))
@@ -41,7 +45,14 @@ class Groups(Folds):
     @property
     def partials(self) -> tuple[AnyDType, ...]:
         """Dtypes of what is accumulated."""
-        return (self.value,) * self.fold.partials
+        pairs = self.pairs.partials
+        return tuple(paired_dtype(self.value, n in pairs) for n in range(self.fold.partials))
+
+    @property
+    def values(self) -> tuple[AnyDType, ...]:
+        """Dtypes of a group's values."""
+        pairs, count = self.pairs.values, self.definition.group_values
+        return tuple(paired_dtype(self.value, n in pairs) for n in range(count))
 
     @property
     def arrays(self) -> tuple[Operand, ...]:
@@ -60,7 +71,8 @@ class Groups(Folds):
         """The loops, if vectors do and what is reduced are runs of one axis or two."""
         definition = self.definition
         dtypes = [*(a.dtype for a in self.arrays), *self.scalars]
-        if not (math.prod(self.shape) and definition.componentwise and self.value.kind == "f"):
+        vectors = definition.componentwise and not definition.mentions_complex
+        if not (math.prod(self.shape) and vectors and self.value.kind == "f"):
             return None
         if any(d.kind in "biu" or value_dtype(d, [d]) != self.value for d in dtypes):
             return None

@@ -12,9 +12,8 @@ from typing import Any
 
 from clprim.dtypes import (
     AnyDType,
-    complex_dtype,
+    paired_dtype,
     promote,
-    real_dtype,
     stored_type,
     value_dtype,
 )
@@ -119,9 +118,7 @@ class Folding:
                 stored_type(
                     partials[n]
                     if definition.values_are_partials
-                    else complex_dtype(element)
-                    if n in pairs
-                    else real_dtype(element)
+                    else paired_dtype(element, n in pairs)
                 ).value,
             )
             for n in range(definition.values)
