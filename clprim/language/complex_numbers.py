@@ -456,13 +456,8 @@ class _VectorPrinter(_Printer):
 
     def made(self, re: Any, im: Any) -> Any:
         """See `_Printer.made`."""
-        return Vector(Type("cp_pair"), (self.lanes(re), self.lanes(im)))
-
-    def lanes(self, value: Any) -> Any:
-        """A real number in all lanes."""
-        # In brackets: OpenCL C reads `(type)(a).lo` as a part of a vector that is made of a.
-        kind = Type("cp_part")
-        return Vector(kind, (value,)) if isinstance(value, Member) else Cast(kind, value)
+        parts = (Cast(Type("cp_part"), re), Cast(Type("cp_part"), im))
+        return Vector(Type("cp_pair"), parts)
 
     def part(self, value: Any, number: int) -> Any:
         """See `_Printer.part`."""
@@ -470,7 +465,7 @@ class _VectorPrinter(_Printer):
 
     def spread(self, value: _Typed) -> Any:
         """See `_Printer.spread`."""
-        return self.function("both", self.lanes(value[0]))
+        return self.function("both", Cast(Type("cp_part"), value[0]))
 
     def changed(self, node: Node, given: list[_Typed]) -> _Typed:
         """See `_Printer.changed`; a number of the call is the same in all lanes."""
