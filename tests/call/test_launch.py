@@ -24,5 +24,5 @@ def test_quotients_are_rounded_correctly_wherever_they_can_be(is_cpu, config, as
     device = SimpleNamespace(
         traits=DeviceTraits(is_cpu=is_cpu), cl=SimpleNamespace(single_fp_config=config)
     )
-    code = SimpleNamespace(c_version=(1, 2), doubles=False)
+    code = SimpleNamespace(c_version=(1, 2), doubles=False, options=())
     assert (ROUNDED in build_options(code, device)) == asked
