@@ -91,6 +91,10 @@ def _replace(make: Callable[[Path], object]) -> Callable[[Path, Draw], None]:
     return damage
 
 
+def _link(path: Path) -> None:
+    path.symlink_to(min(path.parent.iterdir(), default=path.parent))
+
+
 _DAMAGES: dict[str, Callable[[Path, Draw], None]] = {
     "cut short": _cut,
     "a bit flipped": _flip,
@@ -99,7 +103,7 @@ _DAMAGES: dict[str, Callable[[Path, Draw], None]] = {
     "emptied": _replace(lambda path: path.touch(mode=0o600)),
     "a folder": _replace(lambda path: path.mkdir()),
     "a FIFO": _replace(os.mkfifo),
-    "a link to another": _replace(lambda path: path.symlink_to(min(path.parent.iterdir()))),
+    "a link to another": _replace(_link),
     "a link to zeros": _replace(lambda path: path.symlink_to("/dev/zero")),
     "writable by all": lambda path, draw: path.chmod(0o666),
     "in a folder writable by all": lambda path, draw: path.parent.chmod(0o777),

@@ -32,7 +32,7 @@ CODE = (".py", ".pyi", ".jinja", ".cl")
 # Epilogues of products of complex matrices took 45 of ops and 130 of tests, groups of complex
 # numbers 90 and 90.
 LINES = {
-    "bench": 10_041,
+    "bench": 10_045,
     "templates": 13_875,
     "ops": 29_875,
     "clprim": 80_829,
@@ -47,7 +47,7 @@ LINES = {
     "clprim/functions": 2_005,
     "clprim/torch": 9_317,
     "clprim/onnx": 4_188,
-    "tests": 71_186,
+    "tests": 71_192,
 }
 # Files of clprim and ops that say an operator: define, import, look up or name it in a string.
 PLACES = {"conv2d": 8, "softmax": 6, "sort": 5, "relu": 3, "layer_norm": 5}

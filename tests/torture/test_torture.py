@@ -86,6 +86,12 @@ def test_a_damaged_cache(device):
             assert damage.damage_and_run(folder, SEED, number)
 
 
+@pytest.mark.parametrize("name", sorted(damage._DAMAGES))
+def test_a_file_alone_in_its_folder_is_damaged(tmp_path, name):
+    (tmp_path / "file").write_bytes(b"text")
+    damage._DAMAGES[name](tmp_path / "file", Draw(SEED, 0))
+
+
 @as_written
 def test_each_damage(device, some, monkeypatch):
     damages = dict(damage._DAMAGES)
