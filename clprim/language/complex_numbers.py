@@ -80,7 +80,8 @@ def is_imaginary(number: str) -> bool:
 def mentions_complex(snippet: Snippet) -> bool:
     """Whether a snippet computes with complex numbers, or may, whatever its operands are."""
     words = (snippet.words & names.COMPLEX) - snippet.preamble.names
-    return bool(words) or any(t.kind == "number" and is_imaginary(t.text) for t in snippet.tokens)
+    numbers = [token.text for token in snippet.tokens if token.kind == "number"]
+    return bool(words) or any(map(is_imaginary, numbers))
 
 
 def is_complex(snippet: Snippet, types: Types) -> bool:

@@ -114,7 +114,7 @@ class Snippet:
 
     def numbers(self, family: str) -> frozenset[int]:
         """The numbers N for which ``{family}N`` occurs, by name or inside ``typeof_``."""
-        found = (operand_number(name, family) for name in self.used)
+        found = [operand_number(name, family) for name in self.used]
         return frozenset(n for n in found if n is not None)
 
     def assigned_numbers(self, family: str) -> frozenset[int]:

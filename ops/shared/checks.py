@@ -146,4 +146,4 @@ def real(what: str, label: str, value: Any) -> float:
 
 def fits(numbers: Sequence[int], least: int) -> bool:
     """Whether all numbers are such as kernels count with, and none is below ``least``."""
-    return all(least <= n < 2**31 for n in numbers)
+    return not numbers or (least <= min(numbers) and max(numbers) < 2**31)

@@ -204,7 +204,8 @@ def test_elimination_by_blocks_takes_any_shape(device, shape):
     assert np.abs(lower).max() <= 1 + 1e-6
 
 
-def test_what_is_large_goes_to_the_host_which_is_said(device):
+def test_what_is_large_goes_to_the_host_which_is_said(device, monkeypatch):
+    monkeypatch.setattr(shared, "_warned", set())
     a = positive(np.float32, 66, 66)
     with pytest.warns(UserWarning, match="linalg.eigh: matrices of 66 × 66") as told:
         w, v = cp.linalg.eigh(cp.asarray(a))
