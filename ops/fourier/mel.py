@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -288,12 +289,12 @@ def amplitude_to_db(
     factor, least, reference = (real(what, name, value) for name, value in named.items())
     if least <= 0:
         raise DefinitionError(f"{what}: amin={amin}: expected a positive number")
+    most = None if top_db is None else real(what, "top_db", top_db)
     text = "y0 = w0 * (log10(max(x0, w1)) - w2);"
     found: Array = kernel(text, what, x.dtype)(x, factor, least, reference)
-    if top_db is None or not x.size:
+    if most is None or not x.size:
         return found
     highest = amax(found, tuple(range(-min(x.ndim, 3), 0)), True)
-    most = real(what, "top_db", top_db)
     limited = kernel("y0 = max(x0, x1 - w0);", what, x.dtype)
     return limited(found, highest, most)
 
@@ -338,6 +339,9 @@ def mfcc(
     what = "mfcc"
     if melkwargs is not None and not isinstance(melkwargs, Mapping):
         raise DefinitionError(f"{what}: melkwargs={quoted(melkwargs)}: expected a mapping")
+    further = [*signature(mel_spectrogram).parameters][2:]
+    if not {*further}.issuperset(melkwargs or ()):
+        raise DefinitionError(f"{what}: melkwargs={quoted(melkwargs)}: expected some of {further}")
     if norm not in (None, "ortho"):
         raise DefinitionError(f"{what}: norm={quoted(norm)}: expected None or ortho")
     mels = mel_spectrogram(numbers(what, x, "real"), sample_rate, **(melkwargs or {}))

@@ -131,6 +131,8 @@ def test_gradients(device):
         (lambda x: ops.mel_spectrogram(x, n_fft=16, mel_scale="bark"), "mel_scale"),
         (lambda x: ops.mfcc(x, n_mfcc=9, melkwargs={"n_fft": 16, "n_mels": 8}), "n_mfcc"),
         (lambda x: ops.mfcc(x, melkwargs=3), "melkwargs"),
+        (lambda x: ops.mfcc(x, melkwargs={"nmels": 8}), "nmels"),
+        (lambda x: ops.amplitude_to_db(x[:0], top_db="loud"), "top_db"),
         (lambda x: ops.mfcc(x, norm="l2"), "norm"),
         (lambda x: ops.amplitude_to_db(x, amin=0), "amin"),
         (lambda x: ops.mel_filterbank(5, 0, 4000, 0, 8000), "n_mels"),
