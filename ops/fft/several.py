@@ -170,6 +170,10 @@ def _along(
     given: str = "complex",
 ) -> Array:
     """Transforms along all dimensions; along the last one real numbers, or half a spectrum."""
+    for name in strings.keys() - Strings.__annotations__:
+        raise TypeError(
+            f"{what.removeprefix('fft.')}() got an unexpected keyword argument {name!r}"
+        )
     load, load_args, store, store_args = told = strings_of(**strings)
     x = numbers(what, x, given, narrow=True)
     power_of(what, norm)

@@ -187,3 +187,8 @@ def test_no_dimensions_have_no_strings(device):
     for told in ({"load": "y0 = 2 * x0;"}, {"store_args": (1.0,)}):
         with pytest.raises(cp.ShapeError, match="at least one dimension"):
             ops.fft.fftn(x, dim=(), **told)
+
+
+def test_an_argument_that_is_none_is_refused_in_the_functions_name(device):
+    with pytest.raises(TypeError, match=r"^irfft2\(\) got an unexpected keyword argument 'out'$"):
+        ops.fft.irfft2(cp.ones((4, 4)), out=None)
